@@ -1,0 +1,45 @@
+"""Wire types: what travels between nodes. Torch-free when running; type checkers see the real classes.
+
+IMAGE is float32 [B, H, W, C] in 0..1; MASK float32 [B, H, W] in 0..1 (1 = where to act); LATENT is
+``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?}``; CONDITIONING is
+``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps.
+A value handed to a node is never changed by it: the cache hands the same value out again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import Seed, Wire
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipegraph.models.control import ControlNet as _ControlNet
+    from pipegraph.models.model import Model as _Model
+    from pipegraph.models.sampling.guiders import Guider as _Guider
+    from pipegraph.models.sampling.noise import Noise as _Noise
+    from pipegraph.models.sampling.samplers import Sampler as _Sampler
+    from pipegraph.models.text import TextEncoder as _TextEncoder
+    from pipegraph.models.vae import Vae as _Vae
+else:
+    Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = Any
+
+Image = Annotated[Tensor, Wire("IMAGE")]
+Mask = Annotated[Tensor, Wire("MASK")]
+Latent = Annotated[dict[str, Any], Wire("LATENT")]
+Conditioning = Annotated[list[Any], Wire("CONDITIONING")]
+Sigmas = Annotated[Tensor, Wire("SIGMAS")]
+Model = Annotated[_Model, Wire("MODEL")]
+Clip = Annotated[_TextEncoder, Wire("CLIP")]
+Vae = Annotated[_Vae, Wire("VAE")]
+ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]
+Sampler = Annotated[_Sampler, Wire("SAMPLER")]
+Guider = Annotated[_Guider, Wire("GUIDER")]
+Noise = Annotated[_Noise, Wire("NOISE")]
+Any_ = Annotated[Any, Wire("*")]
+
+SeedInt = Annotated[int, Ge(0), Le(2**64 - 1), Seed()]
+"""An INT that seeds noise."""

@@ -1,0 +1,440 @@
+"""The node declaration: a typed function is the schema.
+
+    @node("ImageInvert", category="image")
+    def image_invert(image: Image) -> Image:
+        \"\"\"Invert the colours of an image.
+
+        Args:
+            image: What to invert.
+        \"\"\"
+        return 1 - image
+
+Types come from annotations, limits from ``annotated_types`` and the markers below, texts from the docstring. What is
+wrong with a declaration is a ``DeclarationError`` when the file is imported. Torch-free.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import FunctionType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf
+
+from .errors import DeclarationError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Effect = Literal["pure", "random", "writes", "volatile"]
+"""pure: cached by content. random: pure once its seed is drawn. writes: runs each time, its inputs may be cached.
+volatile: never cached."""
+MISSING: Final = object()
+PLAIN_TYPES: Final = {int: "INT", float: "FLOAT", str: "STRING", bool: "BOOLEAN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Marks an annotation with the name of its wire type: ``Annotated[Tensor, Wire("IMAGE")]``. ``*`` is any type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A STRING input whose legal values are computed, without torch, when the graph is checked."""
+
+    names: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    """A STRING input that names files; their contents are part of the node's cache key.
+
+    ``find`` turns the name into the files or folders it stands for, or raises ``LookupError`` with a sentence that
+    says where was looked. ``names`` lists what could be named, for hints and forms.
+    """
+
+    find: Callable[[str], Sequence[Path]]
+    names: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """The value ``"auto"`` is allowed: the plan puts the model's recommendation for ``key`` in its place."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far one click moves a number in a form."""
+
+    by: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiline:
+    """A STRING shown as a text area."""
+
+
+class Lazy(Protocol[T_co]):
+    """An input that is computed only when asked for."""
+
+    def get(self) -> T_co:
+        """Compute the input, or return it if it is there already."""
+        ...
+
+
+class RunContext(Protocol):
+    """What a running node may ask of the runtime; a parameter of this type is no input of the graph."""
+
+    @property
+    def output_dir(self) -> Path:
+        """Folder for files the user keeps."""
+        ...
+
+    @property
+    def temp_dir(self) -> Path:
+        """Folder for previews, swept by later runs."""
+        ...
+
+    @property
+    def node_id(self) -> str: ...
+
+    @property
+    def reproduce(self) -> Mapping[str, Any]:
+        """What makes this run again: keys ``prompt`` (ComfyUI API form), ``workflow`` and ``pipegraph``, all JSON."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where networks run, e.g. ``cpu`` or ``cuda:0``."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """``auto``, ``fp32``, ``fp16`` or ``bf16``."""
+        ...
+
+    def warn(self, message: str) -> None:
+        """Say a loss or a doubt aloud: it is printed, sent as an event and kept in the run record."""
+        ...
+
+    def note(self, key: str, value: Any) -> None:
+        """Put a JSON value about this node into the run record (LoRA keys used, token counts, ...)."""
+        ...
+
+    def write(self, name: str, data: bytes, *, temporary: bool = False) -> Path:
+        """Write a file under ``output_dir`` (or ``temp_dir``) whole or not at all.
+
+        ``name`` may hold folders and must contain ``%n``, which becomes the lowest free counter (``00001``, ...), safe
+        against other writers. A name that leaves the folder is refused.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Yielded by a node: ``done`` of ``total`` steps, tiles or tokens."""
+
+    done: int
+    total: int
+    unit: str = "it"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Yielded by a node: a small picture of work in progress, uint8 [H, W, 3] as an array."""
+
+    pixels: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Yielded by a node: a piece of text as it is made, or a text to show."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Yielded by a node: a file that was written; ``kind`` is ``image``, ``video``, ``audio`` or ``text``."""
+
+    path: Path
+    kind: str = "image"
+    temporary: bool = False
+
+
+NodeEvent = Progress | Preview | Text | Saved
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One named, typed input or output."""
+
+    name: str
+    type: str
+    """Wire type (``IMAGE``, ``INT``, ``COMBO``, ``*``); several that are all accepted are joined by commas."""
+    doc: str = ""
+    default: Any = MISSING
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    multiple_of: float | None = None
+    step: float | None = None
+    choices: tuple[str, ...] | Callable[[], Sequence[str]] | None = None
+    file: FileInput | None = None
+    auto: str | None = None
+    seed: bool = False
+    multiline: bool = False
+    lazy: bool = False
+    nullable: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """Everything that checking, planning, a server and the docs know of a node."""
+
+    id: str
+    fn: Callable[..., Any]
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, Port]
+    category: str
+    title: str
+    doc: str
+    effect: Effect = "pure"
+    version: int = 1
+    output_node: bool = False
+    """Runs even if nothing reads its outputs."""
+    context: str | None = None
+    """Name of the parameter that takes the RunContext."""
+    streams: bool = False
+    """The function is a generator of NodeEvents that returns its outputs."""
+    recommend: Callable[..., Mapping[str, Any]] | None = None
+    """Torch-free: literal inputs of a loader -> what its model recommends for ``auto`` values."""
+    where: str = field(default="", compare=False)
+
+
+_OUTPUTS: set[type] = set()
+
+
+@dataclass_transform(frozen_default=True)
+def outputs(cls: type[T]) -> type[T]:
+    """Mark a class as the named outputs of a node: a frozen dataclass, one field an output."""
+    made = dataclass(frozen=True)(cls)
+    _OUTPUTS.add(made)
+    return made
+
+
+def node(
+    id: str,
+    *,
+    category: str,
+    title: str = "",
+    effect: Effect = "pure",
+    version: int = 1,
+    output_node: bool = False,
+    output: str = "",
+    recommend: Callable[..., Mapping[str, Any]] | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare a function as the node ``id``; the function comes back unchanged, with its spec as ``node_spec``.
+
+    Args:
+        id: ComfyUI's class name where ComfyUI has the node, CamelCase otherwise.
+        category: Folder in menus, e.g. ``image/transform``.
+        title: Name for people; the id split into words if empty.
+        effect: See ``Effect``.
+        version: Raise it when the same inputs give another result.
+        output_node: Runs even if nothing reads its outputs.
+        output: Name of a single output; its wire type if empty.
+        recommend: For loaders; see ``NodeSpec.recommend``.
+    """
+
+    def declare(fn: Callable[P, R]) -> Callable[P, R]:
+        spec = _read(fn, id, output)
+        words = title or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", id)
+        fn.node_spec = NodeSpec(  # type: ignore[attr-defined]
+            id=id, category=category, title=words, effect=effect, version=version, output_node=output_node,
+            recommend=recommend, **spec,
+        )  # fmt: skip
+        return fn
+
+    return declare
+
+
+def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
+    """The parts of a NodeSpec that a function's signature and docstring give."""
+    if not isinstance(fn, FunctionType):
+        raise DeclarationError(repr(fn), "a node is a plain function", "decorate a `def`")
+    where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+    label = f"node `{id}`"
+    doc = inspect.getdoc(fn) or ""
+    if not doc:
+        raise DeclarationError(where, f"{label} has no docstring", "say in one line what it does")
+    try:
+        hints = get_type_hints(fn, include_extras=True)
+    except NameError as e:
+        raise DeclarationError(where, f"{label}: {e}", "import the type at module level") from e
+    told = _described(doc)
+    inputs: dict[str, Port] = {}
+    context = None
+    for p in inspect.signature(fn).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise DeclarationError(where, f"{label}: `*{p.name}` is no input", "name each input")
+        if p.name not in hints:
+            raise DeclarationError(where, f"{label}: input `{p.name}` has no type", f"write `{p.name}: <type>`")
+        if hints[p.name] is RunContext:
+            context = p.name
+            continue
+        if p.name not in told:
+            fix = f"add `{p.name}: ...` under `Args:` in the docstring"
+            raise DeclarationError(where, f"{label}: input `{p.name}` is not described", fix)
+        default = MISSING if p.default is p.empty else p.default
+        port = _port(p.name, hints[p.name], where, label, doc=told[p.name], default=default)
+        problem = default is not MISSING and broken_limit(port, default)
+        if problem:
+            raise DeclarationError(where, f"{label}: default {default!r} of `{p.name}` is not {problem}")
+        inputs[p.name] = port
+    if extra := told.keys() - inputs.keys():
+        raise DeclarationError(where, f"{label}: docstring describes {sorted(extra)}, which it does not take")
+    if "return" not in hints:
+        raise DeclarationError(where, f"{label}: no return type", "write `-> <type>`")
+    result, streams = hints["return"], False
+    if get_origin(result) is Generator:
+        result, streams = get_args(result)[2], True
+    outs = _output_ports(result, where, label, output)
+    return dict(fn=fn, inputs=inputs, outputs=outs, doc=doc, context=context, streams=streams, where=where)
+
+
+def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", default: Any = MISSING) -> Port:
+    facts: dict[str, Any] = {}
+    wires: list[str] = []
+
+    def visit(h: Any) -> None:
+        origin, args = get_origin(h), get_args(h)
+        if origin is Annotated:
+            marks = args[1:]
+            for mark in marks:
+                facts.update(_facts(mark))
+            wire = next((m.name for m in marks if isinstance(m, Wire)), None)
+            if wire:
+                wires.append(wire)
+            else:
+                visit(args[0])
+        elif origin is Lazy:
+            facts["lazy"] = True
+            visit(args[0])
+        elif origin in (Union, UnionType):
+            for a in args:
+                visit(a)
+        elif h is NoneType:
+            facts["nullable"] = True
+        elif origin is Literal:
+            wires.append("COMBO")
+            facts["choices"] = tuple(args)
+        elif h in PLAIN_TYPES:
+            wires.append(PLAIN_TYPES[h])
+        else:
+            fix = "use int, float, str, bool, Literal, or a type of pipegraph.nodes.wire"
+            raise DeclarationError(where, f"{label}: `{name}` has a type that is no wire type: {h!r}", fix)
+
+    visit(hint)
+    if callable(facts.get("choices")) or facts.get("file"):
+        wires = ["COMBO"]
+    return Port(name, ",".join(dict.fromkeys(wires)), doc, default, **facts)
+
+
+def _facts(mark: Any) -> dict[str, Any]:
+    """What one mark of an ``Annotated`` says about a port."""
+    match mark:
+        case Ge(ge=v):
+            return {"minimum": v}
+        case Le(le=v):
+            return {"maximum": v}
+        case Gt(gt=v):
+            return {"above": v}
+        case Lt(lt=v):
+            return {"below": v}
+        case MultipleOf(multiple_of=v):
+            return {"multiple_of": v}
+        case Choices():
+            return {"choices": mark.names}
+        case FileInput():
+            return {"file": mark}
+        case Auto():
+            return {"auto": mark.key}
+        case Step():
+            return {"step": mark.by}
+        case Seed():
+            return {"seed": True}
+        case Multiline():
+            return {"multiline": True}
+        case _:
+            return {}
+
+
+def _output_ports(result: Any, where: str, label: str, output: str) -> dict[str, Port]:
+    if result is NoneType:
+        return {}
+    if isinstance(result, type) and result in _OUTPUTS and is_dataclass(result):
+        hints = get_type_hints(result, include_extras=True)
+        return {f.name: _port(f.name, hints[f.name], where, label) for f in fields(result)}
+    port = _port(output, result, where, label)
+    name = output or port.type
+    return {name: Port(name, port.type, choices=port.choices)}
+
+
+def _described(doc: str) -> dict[str, str]:
+    """Names and texts under ``Args:`` of a docstring; a text may go on in deeper lines."""
+    block = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", doc, re.M)
+    found = re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", block[1], re.M) if block else []
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def broken_limit(port: Port, value: Any) -> str:
+    """The limit of ``port`` that ``value`` breaks, in words, or an empty string. Computed choices are not asked."""
+    if value is None:
+        return "" if port.nullable or port.seed else "a value"
+    if value == "auto" and port.auto:
+        return ""
+    if isinstance(port.choices, tuple):
+        return "" if value in port.choices else "one of " + ", ".join(map(repr, port.choices))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    limits = [
+        (port.minimum is None or value >= port.minimum, f"at least {port.minimum}"),
+        (port.maximum is None or value <= port.maximum, f"at most {port.maximum}"),
+        (port.above is None or value > port.above, f"above {port.above}"),
+        (port.below is None or value < port.below, f"below {port.below}"),
+        (port.multiple_of is None or value % port.multiple_of == 0, f"a multiple of {port.multiple_of}"),
+    ]
+    return next((words for holds, words in limits if not holds), "")
