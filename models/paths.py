@@ -1,0 +1,201 @@
+"""Where models and input files lie, and which name means which file. Torch-free.
+
+A name is looked up below the roots of its kind, in this order:
+
+1. ``embedded/...``: what ships with pipegraph;
+2. each folder of ``PIPEGRAPH_MODELS`` (separated like ``PATH``), laid out as ComfyUI's ``models`` folder: a subfolder
+   a kind (``checkpoints``, ``loras``, ...);
+3. the user's data folder, laid out the same;
+4. the local Hugging Face cache, for names like ``org/name`` or ``org/name/file.safetensors``;
+5. paths that the user gave explicitly (:func:`allow`).
+
+For ``input`` the roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder. Whatever the name, the
+file it leads to (links followed) must lie below a root or below a path given explicitly.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+FOLDERS: Final = {
+    "checkpoints": ("checkpoints",),
+    "diffusion_models": ("diffusion_models", "unet"),
+    "text_encoders": ("text_encoders", "clip"),
+    "vae": ("vae",),
+    "loras": ("loras",),
+    "controlnet": ("controlnet",),
+}
+"""Subfolders a kind may have under a model root; the second ones are ComfyUI's older names."""
+KINDS: Final = (*FOLDERS, "input")
+EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
+MEDIA: Final = frozenset(".png .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .webm .mkv .wav .mp3 .flac".split())
+
+_allowed: dict[Path, None] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A folder whose files are named by ``prefix`` and their path below it."""
+
+    folder: Path
+    prefix: str = ""
+    deep: bool = True
+    """List subfolders too."""
+
+
+def allow(path: str | os.PathLike[str]) -> Path:
+    """Let a file or folder that the user gave explicitly, and what lies below it, be named; gives the resolved path."""
+    found = Path(path).expanduser().resolve()
+    _allowed[found] = None
+    return found
+
+
+def resolve(kind: str, name: str) -> Path:
+    """The file or folder that ``name`` means, links followed.
+
+    Both ``/`` and ``\\`` separate folders.
+
+    Raises:
+        LookupError: no such file, or it lies outside the roots; says where was looked and the nearest names.
+    """
+    clean = name.replace("\\", "/")
+    if not clean.strip() or any(ord(c) < 32 for c in clean):
+        raise LookupError(f"{name!r} is no name of a file")
+    for candidate in _candidates(kind, clean):
+        found = _existing(candidate)
+        if found is None:
+            continue
+        if not _inside(kind, found):
+            raise LookupError(
+                f'"{name}" leads to {found}, which is outside the folders of {kind}; add its folder to '
+                f"{'PIPEGRAPH_INPUT' if kind == 'input' else 'PIPEGRAPH_MODELS'}, or name it on the command line"
+            )
+        return found
+    raise LookupError(_not_found(kind, name, clean))
+
+
+def names(kind: str) -> list[str]:
+    """Every name of this kind that :func:`resolve` finds, shipped ones first."""
+    found: dict[str, None] = {}
+    for root in _roots(kind):
+        found.update(dict.fromkeys(sorted(_listed(kind, root))))
+    if kind in ("checkpoints", "diffusion_models"):
+        found.update(dict.fromkeys(sorted(_hub_names())))
+    return list(found)
+
+
+def model_roots() -> list[Path]:
+    """Folders laid out as ComfyUI's ``models`` folder: those of ``PIPEGRAPH_MODELS``, then the user's data folder."""
+    from platformdirs import user_data_path
+
+    given = [Path(p).expanduser() for p in os.environ.get("PIPEGRAPH_MODELS", "").split(os.pathsep) if p]
+    return [*given, user_data_path("pipegraph", appauthor=False) / "models"]
+
+
+def hub_cache() -> Path:
+    """Where Hugging Face's libraries keep what they downloaded."""
+    env = os.environ
+    home = Path(env.get("HF_HOME") or Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    return Path(env.get("HF_HUB_CACHE") or home / "hub").expanduser()
+
+
+def hub_snapshot(repo: str) -> Path | None:
+    """Folder of the cached version of ``org/name``: its ``main``, else the newest one; None if it is not cached."""
+    folder = hub_cache() / ("models--" + repo.replace("/", "--"))
+    try:
+        main = folder / "snapshots" / (folder / "refs" / "main").read_text().strip()
+        if main.is_dir():
+            return main
+        return max((folder / "snapshots").iterdir(), key=lambda p: p.stat().st_mtime, default=None)
+    except OSError:
+        return None
+
+
+def searched(kind: str) -> list[Path]:
+    """The folders in which a name of this kind is looked for."""
+    return [r.folder for r in _roots(kind)] + ([hub_cache()] if kind != "input" else [])
+
+
+def _roots(kind: str) -> list[_Root]:
+    if kind == "input":
+        if given := os.environ.get("PIPEGRAPH_INPUT"):
+            return [_Root(Path(p).expanduser()) for p in given.split(os.pathsep) if p]
+        return [_Root(Path("input")), _Root(Path("."), deep=False)]
+    shipped = [_Root(EMBEDDED, "embedded/")]
+    if (own := EMBEDDED / FOLDERS[kind][0]).is_dir():
+        shipped.insert(0, _Root(own, "embedded/"))
+    return shipped + [_Root(root / sub) for root in model_roots() for sub in FOLDERS[kind]]
+
+
+def _candidates(kind: str, name: str) -> Iterator[Path]:
+    """Paths that a cleaned name may mean, most likely first."""
+    for root in _roots(kind):
+        if name.startswith(root.prefix):
+            # A leading "/" would throw the root away; such names are for the explicit paths below.
+            if rest := name.removeprefix(root.prefix).removeprefix("./"):
+                yield root.folder / rest
+    parts = name.split("/")
+    if kind != "input" and len(parts) >= 2 and (snapshot := hub_snapshot("/".join(parts[:2]))):
+        yield snapshot.joinpath(*parts[2:])
+    if _allowed:
+        path = Path(name).expanduser()
+        if _is_under(Path(os.path.abspath(path)), _allowed) or _is_under(path.resolve(), _allowed):
+            yield path
+
+
+def _existing(path: Path) -> Path | None:
+    try:
+        return path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):  # absent, name too long, ring of links
+        return None
+
+
+def _inside(kind: str, path: Path) -> bool:
+    roots = [EMBEDDED if r.prefix else r.folder for r in _roots(kind)]
+    if kind != "input":
+        roots += [*model_roots(), hub_cache()]
+    return _is_under(path, (r.resolve() for r in roots)) or _is_under(path, _allowed)
+
+
+def _is_under(path: Path, folders: Iterator[Path] | dict[Path, None]) -> bool:
+    return any(path == f or f in path.parents for f in folders)
+
+
+def _listed(kind: str, root: _Root) -> Iterator[str]:
+    """Names below one root: safetensors files and diffusers folders, or media for ``input``."""
+    for folder, subs, files in os.walk(root.folder, followlinks=True):
+        subs[:] = [s for s in subs if not s.startswith((".", "__"))] if root.deep else []
+        here = Path(folder).relative_to(root.folder).as_posix()
+        below = "" if here == "." else f"{here}/"
+        if kind == "input":
+            yield from (below + f for f in files if Path(f).suffix.lower() in MEDIA)
+        elif below and ("model_index.json" in files or "config.json" in files):
+            subs[:] = []
+            pipeline = "model_index.json" in files
+            if kind not in ("loras", "controlnet") if pipeline else root.folder != EMBEDDED:
+                yield root.prefix + here
+        elif root.folder != EMBEDDED:
+            yield from (root.prefix + below + f for f in files if f.endswith((".safetensors", ".gguf")))
+
+
+def _hub_names() -> Iterator[str]:
+    for folder in hub_cache().glob("models--*--*"):
+        repo = folder.name.removeprefix("models--").replace("--", "/")
+        if (snapshot := hub_snapshot(repo)) and (snapshot / "model_index.json").is_file():
+            yield repo
+
+
+def _not_found(kind: str, name: str, clean: str) -> str:
+    known = names(kind)
+    hint = ""
+    if same := [n for n in known if n.lower() == clean.removeprefix("./").lower()]:
+        hint = f'; names are case-sensitive: "{same[0]}"'
+    elif near := difflib.get_close_matches(clean, known, 3, 0.5):
+        hint = "; nearest: " + ", ".join(f'"{n}"' for n in near)
+    places = ", ".join(map(str, searched(kind)))
+    return f'no file "{name}" among {kind}{hint}; looked in {places}'

@@ -1,0 +1,102 @@
+"""Names of models and inputs lead to the right file, and never outside the roots."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipegraph.models import paths
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("a.safetensors", "sub/m.safetensors"):
+        file = tmp_path / "models/checkpoints" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x")
+    monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(paths, "_allowed", {})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["sub/m.safetensors", "sub\\m.safetensors", "./sub/m.safetensors", "sub/../sub/m.safetensors"]
+)
+def test_separators(root: Path, name: str) -> None:
+    assert paths.resolve("checkpoints", name) == root / "models/checkpoints/sub/m.safetensors"
+
+
+def test_case_and_nearest(root: Path) -> None:
+    with pytest.raises(LookupError, match=r'case-sensitive: "sub/m.safetensors"'):
+        paths.resolve("checkpoints", "SUB/m.safetensors")
+    with pytest.raises(LookupError, match=r'nearest: "sub/m.safetensors".*looked in .*checkpoints'):
+        paths.resolve("checkpoints", "sub/n.safetensors")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "..\\x",
+        "/etc/passwd",
+        "C:\\x",
+        "a/../../x",
+        "x\0.png",
+        "....//x",
+        "x" * 300,
+        "",
+        " ",
+        "%2e%2e",
+        "link/passwd",
+        "~",
+    ],
+)
+@pytest.mark.parametrize("kind", paths.KINDS)
+def test_outside_is_refused(root: Path, name: str, kind: str) -> None:
+    (root / "x").write_bytes(b"outside")
+    (root / "input").mkdir()
+    for folder in (root / "input", root / "models/checkpoints"):
+        (folder / "link").symlink_to("/etc")
+    if kind == "input":
+        os.chdir(root / "input")
+    with pytest.raises(LookupError):
+        paths.resolve(kind, name)
+
+
+def test_link_says_what_to_do(root: Path) -> None:
+    (root / "models/checkpoints/link").symlink_to("/etc")
+    with pytest.raises(LookupError, match="outside the folders of checkpoints; add its folder"):
+        paths.resolve("checkpoints", "link/passwd")
+
+
+def test_allowed_paths(root: Path) -> None:
+    own = root / "elsewhere/model.safetensors"
+    own.parent.mkdir()
+    own.write_bytes(b"x")
+    with pytest.raises(LookupError):
+        paths.resolve("checkpoints", str(own))
+    paths.allow("elsewhere")
+    assert paths.resolve("checkpoints", str(own)) == own
+    assert paths.resolve("checkpoints", "elsewhere/model.safetensors") == own
+    with pytest.raises(LookupError):
+        paths.resolve("checkpoints", str(root / "other"))
+
+
+def test_hub_cache(root: Path) -> None:
+    repo = root / "hub/models--org--name"
+    snapshot = repo / "snapshots/abc"
+    snapshot.mkdir(parents=True)
+    (repo / "refs").mkdir()
+    (repo / "refs/main").write_text("abc")
+    (snapshot / "model_index.json").write_text("{}")
+    assert paths.resolve("checkpoints", "org/name") == snapshot
+    assert "org/name" in paths.names("checkpoints")
+
+
+def test_names(root: Path) -> None:
+    found = paths.names("checkpoints")
+    assert "a.safetensors" in found and "sub/m.safetensors" in found
+    assert all(paths.resolve("checkpoints", n) for n in found)
