@@ -1,0 +1,102 @@
+"""Write trained weights as a diffusers folder: what ``FluxPipeline.from_pretrained`` and pipegraph load.
+
+    python -m pipegraph.models.embedded.recipe.export WEIGHTS VAE [OUT]
+
+WEIGHTS is ``weights.safetensors`` of train_flux, VAE ``vae.safetensors`` of train_vae, OUT the folder to write
+(default: the shipped one). Weights are stored as float16 and meant to be computed in float32.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxPipeline
+from safetensors.torch import load_file
+from torch import nn
+
+from .networks import TEXT_TOKENS, VOCABULARY, TextToImage, autoencoder
+from .tokenizer import clip_tokenizer, t5_tokenizer
+from .train_flux import load_weights
+from .world import BACKGROUNDS, COLOURS, OBJECTS, SPECIAL_TOKENS, SYNONYMS
+
+EMBEDDED = Path(__file__).parents[1]
+SHIFT = 1.5
+"""Shift of the noise schedule: sigma -> shift sigma / (1 + (shift - 1) sigma)."""
+RECOMMEND: dict[str, Any] = {
+    "steps": 12, "cfg": 3.0, "guidance": 1.0, "width": 128, "height": 128, "sampler_name": "euler",
+    "scheduler": "simple", "shift": SHIFT, "base_shift": 0.405465, "max_shift": 0.405465,
+}  # fmt: skip
+"""Measured best setting. ``base_shift`` and ``max_shift`` are log(shift), in ModelSamplingFlux's terms; ``guidance``
+has no effect, because the network embeds none."""
+
+
+def load_autoencoder(path: Path) -> AutoencoderKL:
+    """The autoencoder with the weights that train_vae wrote, in float32."""
+    net = autoencoder()
+    net.load_state_dict({k: v.float() for k, v in load_file(path).items()})
+    return net.eval()
+
+
+def pipeline(nets: TextToImage, vae: AutoencoderKL) -> FluxPipeline:
+    """diffusers' pipeline of the networks, which must not be used for training afterwards."""
+    return FluxPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT, use_dynamic_shifting=False), vae=vae,
+        text_encoder=nets.clip, tokenizer=clip_tokenizer(), text_encoder_2=nets.t5, tokenizer_2=t5_tokenizer(),
+        transformer=nets.transformer,
+    )  # fmt: skip
+
+
+def card(recommend: dict[str, Any]) -> dict[str, Any]:
+    """What programs need to know of a model: its best settings and its words."""
+    return {
+        "recommend": recommend,
+        "text_tokens": TEXT_TOKENS,
+        "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS,
+        "vocabulary": [w for w in VOCABULARY if w not in SPECIAL_TOKENS],
+        "synonyms": SYNONYMS,
+        "license": "Apache-2.0; trained on pictures composed of Fluent Emoji (MIT, Microsoft Corporation)",
+    }  # fmt: skip
+
+
+def _edit(path: Path, **changes: Any) -> None:
+    """Change entries of a JSON file."""
+    config = json.loads(path.read_text("utf-8")) | changes
+    path.write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def _any_transformers(folder: Path) -> None:
+    """Make transformers 4 and 5 read the folder alike: the tokenizers' class, and float32 whatever is stored."""
+    fast = "PreTrainedTokenizerFast"
+    _edit(folder / "model_index.json", tokenizer=["transformers", fast], tokenizer_2=["transformers", fast])
+    for name in ("tokenizer", "tokenizer_2"):
+        _edit(folder / name / "tokenizer_config.json", tokenizer_class=fast)
+    for name in ("text_encoder", "text_encoder_2"):
+        _edit(folder / name / "config.json", dtype="float32", torch_dtype="float32")
+
+
+def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str, Any]) -> None:
+    """Write the folder: networks as float16, tokenizers, scheduler, ``card.json``."""
+    modules: list[nn.Module] = [nets.transformer, nets.t5, nets.clip, vae]
+    for module in modules:
+        module.half()
+    pipeline(nets, vae).save_pretrained(out, safe_serialization=True)
+    _any_transformers(out)
+    (out / "card.json").write_text(json.dumps(card(recommend), indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument("weights", type=Path)
+    ask.add_argument("vae", type=Path)
+    ask.add_argument("out", type=Path, nargs="?", default=EMBEDDED / "flux-tiny")
+    args = ask.parse_args()
+    nets = TextToImage.fresh()
+    load_weights(nets, args.weights)
+    with torch.no_grad():
+        write(nets, load_autoencoder(args.vae), args.out, RECOMMEND)
+
+
+if __name__ == "__main__":
+    main()
