@@ -1,0 +1,194 @@
+"""What a network predicts and at which noise levels: everything a sampler must know of a model, and no weights.
+
+Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` turns sigma into the network's input,
+scaling and timestep, and the network's output into x0. Two kinds: ``Flow`` (rectified flow: x = sigma n + (1 - sigma) z;
+Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas seen as
+x = z + sigma n, predicting noise or v; Karras et al. 2022, arXiv 2206.00364; Salimans and Ho 2022, arXiv 2202.00512).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+
+class ModelSampling(Protocol):
+    """Noise levels and parametrisation of a model. Sigmas are floats, or one per batch item as a tensor [B]."""
+
+    @property
+    def flow(self) -> bool:
+        """True where the state is sigma n + (1 - sigma) z, False where it is z + sigma n."""
+        ...
+
+    @property
+    def table(self) -> Tensor:
+        """The model's own noise levels, float64, rising."""
+        ...
+
+    @property
+    def sigma_min(self) -> float: ...
+
+    @property
+    def sigma_max(self) -> float: ...
+
+    def timestep(self, sigma: Tensor) -> Tensor:
+        """What the network is told instead of sigma; like ``sigma``."""
+        ...
+
+    def sigma(self, timestep: float) -> float:
+        """The noise level of a timestep, which may lie between two of the table."""
+        ...
+
+    def percent_to_sigma(self, percent: float) -> float:
+        """The noise level after a part 0..1 of the way from noise to picture."""
+        ...
+
+    def alpha(self, sigma: float) -> float:
+        """How much of the picture is in the state at ``sigma``."""
+        ...
+
+    def network_input(self, sigma: Tensor, x: Tensor) -> Tensor:
+        """The state [B, ...] as the network wants to see it."""
+        ...
+
+    def denoised(self, sigma: Tensor, output: Tensor, x: Tensor) -> Tensor:
+        """The picture x0 [B, ...] that the network's output stands for."""
+        ...
+
+    def noise_scaling(self, sigma: float, noise: Tensor, latent: Tensor, *, max_denoise: bool = False) -> Tensor:
+        """The state at ``sigma`` made of a picture and noise; ``max_denoise``: the run starts from pure noise."""
+        ...
+
+    def inverse_noise_scaling(self, sigma: float, x: Tensor) -> Tensor:
+        """The latent that a run ending at ``sigma`` hands out; undoes the scaling of the picture in the state."""
+        ...
+
+
+def per_item(sigma: Tensor, x: Tensor) -> Tensor:
+    """Sigma [B] in a shape that multiplies x [B, ...]."""
+    return sigma.reshape(-1, *[1] * (x.ndim - 1))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rectified flow: the network predicts n - z from the state itself."""
+
+    shift: float = 1.0
+    """a in sigma(t) = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise."""
+    multiplier: float = 1.0
+    """The network is told sigma * multiplier: 1000 for SD3 and Wan, 1 where it scales by itself as FLUX does."""
+    entries: int = 1000
+    flow: bool = True
+
+    @classmethod
+    def from_mu(cls, mu: float) -> Flow:
+        """FLUX's table: sigma(t) = e^mu / (e^mu + 1/t - 1) at 10,000 times, which is a shift of e^mu."""
+        return cls(shift=math.exp(mu), entries=10_000)
+
+    @cached_property
+    def table(self) -> Tensor:
+        return self._shifted(torch.arange(1, self.entries + 1, dtype=torch.float64) / self.entries)
+
+    @property
+    def sigma_min(self) -> float:
+        return float(self.table[0])
+
+    @property
+    def sigma_max(self) -> float:
+        return float(self.table[-1])
+
+    def timestep(self, sigma: Tensor) -> Tensor:
+        return sigma * self.multiplier
+
+    def sigma(self, timestep: float) -> float:
+        return float(self._shifted(torch.tensor(timestep / self.multiplier, dtype=torch.float64)))
+
+    def percent_to_sigma(self, percent: float) -> float:
+        return self.sigma((1 - min(max(percent, 0.0), 1.0)) * self.multiplier)
+
+    def alpha(self, sigma: float) -> float:
+        return 1 - sigma
+
+    def network_input(self, sigma: Tensor, x: Tensor) -> Tensor:
+        return x
+
+    def denoised(self, sigma: Tensor, output: Tensor, x: Tensor) -> Tensor:
+        return x - per_item(sigma, x) * output.to(x.dtype)
+
+    def noise_scaling(self, sigma: float, noise: Tensor, latent: Tensor, *, max_denoise: bool = False) -> Tensor:
+        return sigma * noise + (1 - sigma) * latent
+
+    def inverse_noise_scaling(self, sigma: float, x: Tensor) -> Tensor:
+        # A run that ends at 1 has done nothing: there is no picture in the state to scale back.
+        return x / (1 - sigma) if 0 < sigma < 1 else x
+
+    def _shifted(self, t: Tensor) -> Tensor:
+        return self.shift * t / (1 + (self.shift - 1) * t)
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """DDPM's 1000 noise levels (SD1.x, SDXL): the network predicts the noise, or v."""
+
+    prediction: Literal["eps", "v"] = "eps"
+    beta_start: float = 0.00085
+    beta_end: float = 0.012
+    entries: int = 1000
+    flow: bool = False
+
+    @cached_property
+    def table(self) -> Tensor:
+        betas = torch.linspace(self.beta_start**0.5, self.beta_end**0.5, self.entries, dtype=torch.float64) ** 2
+        abar = (1 - betas).cumprod(0)
+        return ((1 - abar) / abar).sqrt()
+
+    @property
+    def sigma_min(self) -> float:
+        return float(self.table[0])
+
+    @property
+    def sigma_max(self) -> float:
+        return float(self.table[-1])
+
+    def timestep(self, sigma: Tensor) -> Tensor:
+        levels = self.table.log().to(sigma.device)
+        return (sigma.double().log().reshape(-1, 1) - levels).abs().argmin(1).reshape(sigma.shape)
+
+    def sigma(self, timestep: float) -> float:
+        t = min(max(timestep, 0.0), self.entries - 1.0)
+        low = min(int(t), self.entries - 2)
+        return math.exp(torch.lerp(self.table[low].log(), self.table[low + 1].log(), t - low))
+
+    def percent_to_sigma(self, percent: float) -> float:
+        if percent <= 0:
+            return math.inf
+        return 0.0 if percent >= 1 else self.sigma((1 - percent) * (self.entries - 1))
+
+    def alpha(self, sigma: float) -> float:
+        return 1.0
+
+    def network_input(self, sigma: Tensor, x: Tensor) -> Tensor:
+        return x / (per_item(sigma, x) ** 2 + 1).sqrt()
+
+    def denoised(self, sigma: Tensor, output: Tensor, x: Tensor) -> Tensor:
+        s, output = per_item(sigma, x), output.to(x.dtype)
+        if self.prediction == "eps":
+            return x - s * output
+        return x / (s**2 + 1) - output * s / (s**2 + 1).sqrt()
+
+    def noise_scaling(self, sigma: float, noise: Tensor, latent: Tensor, *, max_denoise: bool = False) -> Tensor:
+        # From pure noise the state has the variance of a trained one, z + sigma n with z of variance 1.
+        return latent + noise * (math.sqrt(1 + sigma**2) if max_denoise else sigma)
+
+    def inverse_noise_scaling(self, sigma: float, x: Tensor) -> Tensor:
+        return x
+
+
+def mu_for_tokens(tokens: float, base_shift: float = 0.5, max_shift: float = 1.15) -> float:
+    """FLUX's mu for a picture of so many tokens: on the line through 256 tokens and 4096 tokens."""
+    return base_shift + (max_shift - base_shift) * (tokens - 256) / (4096 - 256)
