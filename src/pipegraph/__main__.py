@@ -1,0 +1,5 @@
+"""``python -m pipegraph``."""
+
+from pipegraph.cli import main
+
+main()

@@ -1,0 +1,73 @@
+"""The command line. Each command is a module of this folder, imported only when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "run": "Run a graph and save what it makes.",
+    "validate": "Tell everything that is wrong with a graph; runs nothing.",
+    "nodes": "List the nodes, or show the inputs and outputs of one.",
+    "graphs": "List the ready-made graphs.",
+    "models": "List what can be loaded and from where, or show one model.",
+    "kernels": "Show which kernels are used here, and why.",
+    "doctor": "Check this machine and this installation.",
+}
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: done, the run failed, the graph or the call is wrong, interrupted."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called; the help needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"pipegraph {version('pipegraph')}")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def commands() -> None:
+    """Run graphs of language, image and video models.
+
+    \b
+    pipegraph run flux.json --prompt "a red apple on the beach" --seed 7
+    pipegraph run flux.json --help      the inputs of that graph
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run one command and leave the process with its exit code."""
+    try:
+        code = commands.main(args, prog_name="pipegraph", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = WRONG
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        sys.stderr.close()
+        code = DONE
+    sys.exit(code if isinstance(code, int) else DONE)

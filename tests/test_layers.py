@@ -1,0 +1,126 @@
+"""Imports go one way, and describing or checking a graph needs no tensor library."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAY = {  # folder -> what of pipegraph it may import; a dotted name allows that module only
+    "graphs": set[str](),
+    "runtime": {"graphs"},
+    "kernels": set[str](),
+    "models": {"kernels"},
+    "nodes": {"runtime.node", "runtime.errors", "models", "kernels"},
+}
+HEAVY = {"torch", "numpy", "scipy", "diffusers", "transformers", "tokenizers", "safetensors", "PIL", "imageio", "av"}
+LIGHT_FOLDERS = ("graphs", "runtime", "nodes", "src/pipegraph")
+
+
+def files(folder: str) -> list[Path]:
+    """The Python files of a folder; the face's links to the others are left out."""
+    found = (ROOT / folder).rglob("*.py")
+    links = [p for p in (ROOT / "src/pipegraph").iterdir() if p.is_symlink()]
+    return [f for f in found if not any(link in f.parents for link in links)]
+
+
+def imports(path: Path, nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of every import among ``nodes``; of ``from a import b`` both ``a`` and ``a.b``."""
+    package = ["pipegraph", *path.relative_to(ROOT / "src" if "src" in path.parts else ROOT).parts[:-1]]
+    for n in nodes:
+        if isinstance(n, ast.Import):
+            yield from ((n.lineno, a.name) for a in n.names)
+        elif isinstance(n, ast.ImportFrom):
+            base = [*package[: len(package) + 1 - n.level], n.module] if n.level else [n.module]
+            stem = ".".join(part for part in base if part)
+            yield from ((n.lineno, f"{stem}.{a.name}") for a in n.names)
+
+
+def when_imported(tree: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a module that run when it is imported: no function bodies, no ``if TYPE_CHECKING:``."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from [other, *when_imported(other)]
+            continue
+        yield child
+        yield from when_imported(child)
+
+
+@pytest.mark.parametrize("folder", MAY)
+def test_imports_go_one_way(folder: str) -> None:
+    wrong = [
+        f"{f.relative_to(ROOT)}:{line}: {folder} must not import {name}"
+        for f in files(folder)
+        for line, name in imports(f, ast.walk(ast.parse(f.read_text())))
+        if name.startswith("pipegraph.") and not allowed(name.removeprefix("pipegraph."), {folder, *MAY[folder]})
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def allowed(name: str, may: set[str]) -> bool:
+    return any(name == m or name.startswith(m + ".") for m in may)
+
+
+def test_a_forbidden_import_is_seen(tmp_path: Path) -> None:
+    tree = ast.parse("from ..models.model import Model\nimport pipegraph.nodes.wire\nfrom . import load")
+    found = [name for _, name in imports(ROOT / "graphs" / "x.py", ast.walk(tree))]
+    assert found == ["pipegraph.models.model.Model", "pipegraph.nodes.wire", "pipegraph.graphs.load"]
+    assert [allowed(n.removeprefix("pipegraph."), {"graphs"}) for n in found] == [False, False, True]
+    assert allowed("runtime.node.node", MAY["nodes"]) and not allowed("runtime.run.Runner", MAY["nodes"])
+
+
+@pytest.mark.parametrize("folder", LIGHT_FOLDERS)
+def test_nothing_heavy_at_the_top(folder: str) -> None:
+    wrong = [
+        f"{f.relative_to(ROOT)}:{line}: import {name} inside the function that needs it"
+        for f in files(folder)
+        for line, name in imports(f, when_imported(ast.parse(f.read_text())))
+        if name.split(".")[0] in HEAVY
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_graphs_need_only_the_standard_library() -> None:
+    wrong = [
+        f"{f.relative_to(ROOT)}:{line}: {name}"
+        for f in files("graphs")
+        for line, name in imports(f, ast.walk(ast.parse(f.read_text())))
+        if name.split(".")[0] not in {*sys.stdlib_module_names, "pipegraph"}
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_importing_every_light_module_loads_nothing_heavy() -> None:
+    modules = [
+        "pipegraph." + ".".join(f.relative_to(ROOT).with_suffix("").parts)
+        for folder in ("graphs", "runtime", "nodes")
+        for f in files(folder)
+        if f.stem not in ("__init__", "__main__")
+    ]
+    code = f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(modules) > 10
+    assert not HEAVY & {m.split(".")[0] for m in done.stdout.split()}
+
+
+def test_kernels_is_no_regular_package() -> None:
+    assert not (ROOT / "kernels" / "__init__.py").exists(), "it would shadow Hugging Face's `kernels`"
+
+
+def test_every_folder_is_packaged_and_linked() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    folders = set(MAY)
+    assert set(wheel["only-include"]) == {"src/pipegraph", *folders}
+    assert {e.removeprefix("/src/pipegraph/") for e in wheel["exclude"]} >= folders
+    assert {k: v for k, v in wheel["sources"].items() if k != "src"} == {f: f"pipegraph/{f}" for f in folders}
+    for folder in folders:
+        assert (ROOT / "src/pipegraph" / folder).resolve() == ROOT / folder
