@@ -1,0 +1,268 @@
+"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a ready-made graph's name or a mapping.
+
+    graph = load("flux.json")
+
+What can be seen without the node library is checked here, all at once; the rest is ``runtime.check``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from . import picture, ready_made, strict_json
+from .errors import GraphError, Problem, nearest, shown
+from .schema import VERSION, Graph, GraphInput, InputRef, Link, NodeUse
+
+INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
+_ROOT_KEYS: Final = ("pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
+_NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
+_INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+
+
+def load(source: Path | str | Mapping[Any, Any]) -> Graph:
+    """Read a graph.
+
+    Args:
+        source: A path to a JSON file or to a PNG that holds its graph, the name of a ready-made graph (``flux.json``;
+            a file of that name wins), or the document as a mapping.
+
+    Raises:
+        GraphError: with every problem that can be seen without the node library.
+    """
+    if isinstance(source, Mapping):
+        return parse(source, source="")
+    path = Path(source)
+    if not path.is_file():
+        found = ready_made.find(str(source))
+        if found is None:
+            hint = nearest(str(source), ready_made.names()) or "`pipegraph graphs` lists the ready-made graphs."
+            message = f'no file and no ready-made graph is called "{source}"'
+            raise GraphError([Problem(code="file_not_found", message=message, hint=hint)])
+        return loads(found, source=path.name)
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        message = f'cannot read "{path}": {e.strerror}'
+        raise GraphError([Problem(code="file_not_found", message=message)]) from e
+    return loads(data, source=str(path))
+
+
+def loads(data: bytes | str, source: str = "") -> Graph:
+    """Read a graph from the bytes of a JSON file or of a PNG, or from JSON text."""
+    if isinstance(data, bytes):
+        if picture.is_picture(data):
+            return _from_picture(data, source)
+        data = strict_json.decode(data, source)
+    return parse(strict_json.parse(data), source=source)
+
+
+def _from_picture(data: bytes, source: str) -> Graph:
+    texts = picture.texts(data)
+    if "pipegraph" in texts:
+        made = strict_json.parse(texts["pipegraph"])
+        document = made.get("graph", made) if isinstance(made, dict) else made
+    elif "prompt" in texts:
+        document = strict_json.parse(texts["prompt"])
+    else:
+        hint = "Only pictures saved by pipegraph or ComfyUI with their metadata can be run."
+        problem = Problem(code="no_graph_in_picture", message="the picture holds no graph", place=source, hint=hint)
+        raise GraphError([problem])
+    workflow = strict_json.parse(texts["workflow"]) if "workflow" in texts else None
+    return parse(document, source=source, workflow=workflow)
+
+
+def parse(document: Any, *, source: str = "", workflow: Any = None) -> Graph:
+    """Turn a JSON document into a graph, whichever form it is in."""
+    reader = _Reader(source, workflow)
+    graph = reader.read(document)
+    if reader.problems:
+        raise GraphError(reader.problems)
+    return graph
+
+
+class _Reader:
+    """Collects problems while it reads, so that all are told at once."""
+
+    def __init__(self, source: str, workflow: Any) -> None:
+        self.source, self.workflow = source, workflow
+        self.problems: list[Problem] = []
+
+    def bad(self, code: str, message: str, place: str = "", **more: str) -> None:
+        self.problems.append(Problem(code=code, message=message, place=place, **more))
+
+    def read(self, document: Any) -> Graph:
+        if not isinstance(document, Mapping):
+            self.bad("unknown_form", "a graph is a JSON object", self.source, got=shown(document))
+        elif "pipegraph" in document:
+            return self.native(document)
+        elif isinstance(document.get("nodes"), list):
+            hint = "In ComfyUI's editor use the menu Workflow > Export (API) and run that file."
+            self.bad(
+                "ui_form", "this is the editor's form of a ComfyUI graph, not its API form", self.source, hint=hint
+            )
+        elif document and all(isinstance(n, Mapping) and "class_type" in n for n in document.values()):
+            nodes = self.nodes(document, "", strict=False)
+            return Graph(nodes=nodes, form="api", source=self.source, workflow=self.workflow)
+        else:
+            self.unknown(document)
+        return Graph({})
+
+    def unknown(self, document: Mapping[Any, Any]) -> None:
+        wanted = '"pipegraph": 1 with "nodes", or ComfyUI\'s API form: nodes by id, each with "class_type"'
+        lacking = [str(k) for k, n in document.items() if not (isinstance(n, Mapping) and "class_type" in n)]
+        if lacking and len(lacking) < len(document):
+            for key in lacking:
+                self.bad("bad_graph", f'the node "{key}" has no "class_type"', key, node=key)
+        else:
+            self.bad("unknown_form", "this JSON is no graph", self.source, wanted=wanted)
+
+    def native(self, document: Mapping[Any, Any]) -> Graph:
+        version = document["pipegraph"]
+        if type(version) is not int or version != VERSION:
+            hint = "A newer pipegraph may read it." if type(version) is int and version > VERSION else ""
+            message = "unknown version of the graph format"
+            self.bad("unknown_version", message, "pipegraph", got=shown(version), wanted=str(VERSION), hint=hint)
+            return Graph({})
+        self.known(document, _ROOT_KEYS, "")
+        inputs = self.section(document, "inputs")
+        outputs = self.section(document, "outputs")
+        return Graph(
+            nodes=self.nodes(self.section(document, "nodes"), "nodes.", strict=True),
+            inputs={str(k): self.graph_input(str(k), v) for k, v in inputs.items()},
+            outputs={k: link for k, v in outputs.items() if (link := self.output(str(k), v))},
+            title=self.text(document, "title", ""),
+            description=self.text(document, "description", ""),
+            source=self.source,
+            workflow=self.workflow,
+        )
+
+    def section(self, document: Mapping[Any, Any], key: str) -> Mapping[Any, Any]:
+        value = document.get(key, {})
+        if isinstance(value, Mapping):
+            return value
+        self.bad("bad_graph", f'"{key}" must be an object', key, got=shown(value))
+        return {}
+
+    def text(self, mapping: Mapping[Any, Any], key: str, place: str) -> str:
+        value = mapping.get(key, "")
+        if isinstance(value, str):
+            return value
+        self.bad("bad_graph", f'"{key}" must be text', place + key, got=shown(value))
+        return ""
+
+    def known(self, mapping: Mapping[Any, Any], keys: tuple[str, ...], place: str) -> None:
+        for key in mapping:
+            if key not in keys:
+                hint = nearest(str(key), keys) or "Known keys: " + ", ".join(keys) + "."
+                self.bad("unknown_key", f'unknown key "{key}"', f"{place}{key}", hint=hint)
+
+    def nodes(self, found: Mapping[Any, Any], place: str, *, strict: bool) -> dict[str, NodeUse]:
+        nodes: dict[str, NodeUse] = {}
+        for key, node in found.items():
+            id = key if type(key) is str else str(key)
+            if id in nodes:
+                self.bad("ambiguous_id", f'the ids "{id}" (text) and {id} (number) are the same', place + id, node=id)
+            nodes[id] = self.node(id, node, place, strict)
+        return nodes
+
+    def node(self, id: str, node: Any, place: str, strict: bool) -> NodeUse:
+        kind = node.get("class_type") if isinstance(node, Mapping) else None
+        if type(kind) is not str or not kind:
+            self.bad("bad_graph", 'a node is an object with a "class_type"', place + id, node=id, got=shown(node))
+            return NodeUse(id, "", {})
+        if strict:
+            self.known(node, _NODE_KEYS, f"{place}{id}.")
+        title = node.get("title") or ""
+        if not title and isinstance(meta := node.get("_meta"), Mapping):
+            title = meta.get("title") or ""
+        given = node.get("inputs", {})
+        if not isinstance(given, Mapping):
+            self.bad("bad_graph", '"inputs" of a node must be an object', place + id, node=id, got=shown(given))
+            given = {}
+        inputs = {
+            name: value if type(value) in _SCALARS and type(value) is not float else self.value(value, id, name)
+            for name, value in given.items()
+        }
+        return NodeUse(id, kind, inputs, title if type(title) is str else "")
+
+    def value(self, value: Any, node: str, name: str) -> Any:
+        """An input as a JSON value, a Link or an InputRef."""
+        if type(value) in (list, tuple):
+            if len(value) == 2 and type(value[0]) is str and type(value[1]) in (int, str):
+                return Link(value[0], value[1])
+            hint = 'A link is ["node id", output]; a list as a value is {"__value__": [...]}.'
+            if len(value) == 2 and type(value[0]) is int and type(value[1]) in (int, str):
+                hint = f'Node ids are text: write ["{value[0]}", {value[1]!r}] for a link.'
+            self.bad("bad_link", "a bare list must be a link", node=node, input=name, got=shown(value), hint=hint)
+            return None
+        if isinstance(value, Mapping):
+            if "$input" in value:
+                if len(value) == 1 and type(value["$input"]) is str:
+                    return InputRef(value["$input"])
+                self.bad("bad_graph", '"$input" is the name of a graph input, alone', node=node, input=name)
+                return None
+            if value.keys() == {"__value__"}:
+                value = value["__value__"]
+        try:
+            return plain(value)
+        except ValueError as e:
+            self.bad("bad_value", str(e), node=node, input=name)
+            return None
+
+    def output(self, name: str, value: Any) -> Link | None:
+        link = self.value(value, "", name) if isinstance(value, list | tuple) else None
+        if isinstance(link, Link):
+            return link
+        self.bad("bad_link", f'the output "{name}" must be a link', f"outputs.{name}", got=shown(value))
+        return None
+
+    def graph_input(self, name: str, given: Any) -> GraphInput:
+        place = f"inputs.{name}"
+        kind = given.get("type") if isinstance(given, Mapping) else None
+        if kind not in INPUT_TYPES:
+            wanted = 'an object with a "type", one of ' + ", ".join(INPUT_TYPES)
+            got = shown(kind if isinstance(given, Mapping) else given)
+            self.bad("bad_graph", f'the graph input "{name}" has no known type', place, got=got, wanted=wanted)
+            return GraphInput(name, "STRING")
+        self.known(given, _INPUT_KEYS, place + ".")
+        for key in ("min", "max"):
+            if (limit := given.get(key)) is not None and type(limit) not in (int, float):
+                self.bad("bad_graph", f'"{key}" must be a number', f"{place}.{key}", got=shown(limit))
+                return GraphInput(name, kind)
+        choices = given.get("choices")
+        if choices is not None and not (isinstance(choices, list | tuple) and all(type(c) is str for c in choices)):
+            self.bad("bad_graph", '"choices" must be a list of texts', f"{place}.choices", got=shown(choices))
+            choices = None
+        if isinstance(given.get("default"), dict | list | tuple):
+            self.bad("bad_graph", '"default" must be a plain value', f"{place}.default", got=shown(given["default"]))
+        return GraphInput(
+            name=name,
+            type=kind,
+            required="default" not in given,
+            default=given.get("default"),
+            description=self.text(given, "description", place + "."),
+            minimum=given.get("min"),
+            maximum=given.get("max"),
+            choices=tuple(choices) if choices is not None else None,
+            multiline=given.get("multiline") is True,
+        )
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A copy of a JSON value; ValueError with a sentence if it is none."""
+    kind = type(value)
+    if kind is float and not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    if kind in _SCALARS:
+        return value
+    if depth >= strict_json.MAX_DEPTH:
+        raise ValueError(f"nested deeper than {strict_json.MAX_DEPTH} levels")
+    if kind in (list, tuple):
+        return [plain(v, depth + 1) for v in value]
+    if isinstance(value, Mapping) and all(type(k) is str for k in value):
+        return {k: plain(v, depth + 1) for k, v in value.items()}
+    raise ValueError(f"{shown(value)} is no JSON value")

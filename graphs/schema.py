@@ -1,0 +1,69 @@
+"""The document: a graph as plain frozen values, whichever form of file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+VERSION: Final = 1
+"""Version of the native format."""
+Form = Literal["native", "api", "ui"]
+
+
+class Link(NamedTuple):
+    """The value comes from an output, named or counted from 0, of another node."""
+
+    node: str
+    output: str | int
+
+
+class InputRef(NamedTuple):
+    """The value comes from an input of the graph: ``{"$input": name}``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """An input of the whole graph: ``--name`` on the command line, a keyword argument in Python."""
+
+    name: str
+    type: str
+    """``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``."""
+    required: bool = True
+    """Has no default."""
+    default: Any = None
+    description: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] | None = None
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node in a graph; ``inputs`` holds JSON values, ``Link`` and ``InputRef``."""
+
+    id: str
+    type: str
+    """Its ``class_type``."""
+    inputs: Mapping[str, Any]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A parsed graph. Nothing in it has been compared with the node library yet."""
+
+    nodes: Mapping[str, NodeUse]
+    inputs: Mapping[str, GraphInput] = field(default_factory=dict)
+    outputs: Mapping[str, Link] = field(default_factory=dict)
+    title: str = ""
+    description: str = ""
+    form: Form = "native"
+    """The form of the file it came from."""
+    source: str = ""
+    """Where it came from, for people."""
+    workflow: Any = None
+    """The editor's form that came with it, handed on unread."""
