@@ -1,26 +1,55 @@
-"""The graph inside a picture: text chunks of a PNG. Standard library only."""
+"""The graph inside a picture: text chunks of PNG, and the EXIF of WebP and JPEG. Standard library only.
+
+ComfyUI keeps its graphs under the keys ``prompt`` (API form) and ``workflow`` (UI form): as text chunks in PNG, and as
+``prompt:{...}`` and ``workflow:{...}`` in text fields of EXIF elsewhere. pipegraph adds the key ``pipegraph``.
+"""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-PNG: Final = b"\x89PNG\r\n\x1a\n"
 MAX_TEXT: Final = 64 << 20
-"""Bytes of one unpacked text."""
+"""Most bytes of one unpacked text: a small file can unpack to more than memory."""
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_EXIF_IFD: Final = 0x8769
 
 
 def is_picture(data: bytes) -> bool:
-    """Whether the bytes are a PNG."""
-    return data.startswith(PNG)
+    """Whether a file that begins with these bytes is a PNG, JPEG or WebP picture."""
+    return data.startswith((_PNG, b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Texts of a picture file by key, e.g. ``prompt``, ``workflow``, ``pipegraph``; see :func:`texts`.
+
+    Raises:
+        ValueError: the file is no PNG, JPEG or WebP picture.
+        OSError: the file cannot be read.
+    """
+    data = path.read_bytes()
+    if not is_picture(data):
+        raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
+    return texts(data)
 
 
 def texts(data: bytes) -> dict[str, str]:
-    """Keyword -> text of a PNG's tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3). What is cut off is left out."""
+    """Texts of a picture by key. What is damaged, cut off or longer than ``MAX_TEXT`` is left out."""
+    if data.startswith(_PNG):
+        return _png_texts(data)
+    try:
+        return _exif_texts(_webp_exif(data) if data.startswith(b"RIFF") else _jpeg_exif(data))
+    except struct.error:
+        return {}
+
+
+def _png_texts(data: bytes) -> dict[str, str]:
+    """tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3). Of a repeated key the first one counts."""
     found: dict[str, str] = {}
-    for kind, body in _chunks(data):
+    for kind, body in _png_chunks(data):
         key, _, rest = body.partition(b"\0")
         try:
             if kind == b"tEXt":
@@ -34,20 +63,28 @@ def texts(data: bytes) -> dict[str, str]:
                 continue
         except (ValueError, zlib.error):
             continue
-        found[key.decode("latin-1")] = text
+        found.setdefault(key.decode("latin-1"), text)
     return found
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(PNG)
-    while at + 8 <= len(data):
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and body of every chunk that is whole; of pixels only the length is looked at."""
+    at = len(_PNG)
+    while at + 12 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
-        yield kind, data[at + 8 : at + 8 + size]
+        if kind.endswith(b"TXt") or kind == b"tEXt":
+            body, check = data[at + 8 : at + 8 + size], data[at + 8 + size : at + 12 + size]
+            if check == struct.pack(">I", zlib.crc32(kind + body)):
+                yield kind, body
         at += size + 12
 
 
 def _unpack(data: bytes) -> bytes:
-    return zlib.decompressobj().decompress(data, MAX_TEXT)
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(data, MAX_TEXT)
+    if not unpacker.eof:
+        raise ValueError("cut off or too long")
+    return text
 
 
 def _latin_or_utf8(raw: bytes) -> str:
@@ -56,3 +93,50 @@ def _latin_or_utf8(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+def _webp_exif(data: bytes) -> bytes:
+    """The EXIF chunk of a RIFF container, or nothing."""
+    at = 12
+    while at + 8 <= len(data):
+        kind, size = struct.unpack_from("<4sI", data, at)
+        if kind == b"EXIF":
+            return data[at + 8 : at + 8 + size].removeprefix(b"Exif\0\0")
+        at += 8 + size + size % 2
+    return b""
+
+
+def _jpeg_exif(data: bytes) -> bytes:
+    """The EXIF segment (APP1) of a JPEG, or nothing."""
+    at = 2
+    while at + 4 <= len(data):
+        marker, kind, size = struct.unpack_from(">BBH", data, at)
+        if marker != 0xFF or kind in (0xDA, 0xD9):  # damaged, pixels begin, or the end
+            break
+        if kind == 0xE1 and data.startswith(b"Exif\0\0", at + 4):
+            return data[at + 10 : at + 2 + size]
+        at += 2 + size
+    return b""
+
+
+def _exif_texts(exif: bytes) -> dict[str, str]:
+    """``key:text`` fields of an EXIF block (a TIFF directory and its EXIF sub-directory)."""
+    order = {b"II": "<", b"MM": ">"}.get(exif[:2])
+    if order is None:
+        return {}
+    found: dict[str, str] = {}
+    todo, seen = [struct.unpack_from(order + "I", exif, 4)[0]], set[int]()
+    while todo:
+        start = todo.pop()
+        seen.add(start)
+        for i in range(struct.unpack_from(order + "H", exif, start)[0]):
+            field = start + 2 + 12 * i
+            tag, kind, count, value = struct.unpack_from(order + "HHII", exif, field)
+            if tag == _EXIF_IFD and value not in seen:
+                todo.append(value)
+            if kind == 2 and count > 4:  # text, at an offset
+                raw = exif[value : value + count].rstrip(b"\0")
+                key, colon, text = raw.decode("utf-8", "replace").partition(":")
+                if colon and key.isidentifier():
+                    found.setdefault(key.lower(), text)
+    return found
