@@ -72,7 +72,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at = len(_PNG)
     while at + 12 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
-        if kind.endswith(b"TXt") or kind == b"tEXt":
+        if kind in (b"tEXt", b"zTXt", b"iTXt"):
             body, check = data[at + 8 : at + 8 + size], data[at + 8 + size : at + 12 + size]
             if check == struct.pack(">I", zlib.crc32(kind + body)):
                 yield kind, body

@@ -2,15 +2,15 @@
 
 A name is looked up below the roots of its kind, in this order:
 
-1. ``embedded/...``: what ships with pipegraph;
+1. ``embedded/...``: what ships with pipegraph (for ``input`` the example pictures of the ready-made graphs);
 2. each folder of ``PIPEGRAPH_MODELS`` (separated like ``PATH``), laid out as ComfyUI's ``models`` folder: a subfolder
    a kind (``checkpoints``, ``loras``, ...);
 3. the user's data folder, laid out the same;
 4. the local Hugging Face cache, for names like ``org/name`` or ``org/name/file.safetensors``;
 5. paths that the user gave explicitly (:func:`allow`).
 
-For ``input`` the roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder. Whatever the name, the
-file it leads to (links followed) must lie below a root or below a path given explicitly.
+For ``input`` the other roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder. Whatever the name,
+the file it leads to (links followed) must lie below a root or below a path given explicitly.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ FOLDERS: Final = {
 """Subfolders a kind may have under a model root; the second ones are ComfyUI's older names."""
 KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
+EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
+"""Input pictures of the ready-made graphs."""
 MEDIA: Final = frozenset(".png .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .webm .mkv .wav .mp3 .flac".split())
 
 _allowed: dict[Path, None] = {}
@@ -123,9 +125,10 @@ def searched(kind: str) -> list[Path]:
 
 def _roots(kind: str) -> list[_Root]:
     if kind == "input":
+        examples = _Root(EXAMPLES, "embedded/")
         if given := os.environ.get("PIPEGRAPH_INPUT"):
-            return [_Root(Path(p).expanduser()) for p in given.split(os.pathsep) if p]
-        return [_Root(Path("input")), _Root(Path("."), deep=False)]
+            return [examples, *(_Root(Path(p).expanduser()) for p in given.split(os.pathsep) if p)]
+        return [examples, _Root(Path("input")), _Root(Path("."), deep=False)]
     shipped = [_Root(EMBEDDED, "embedded/")]
     if (own := EMBEDDED / FOLDERS[kind][0]).is_dir():
         shipped.insert(0, _Root(own, "embedded/"))
@@ -156,7 +159,7 @@ def _existing(path: Path) -> Path | None:
 
 
 def _inside(kind: str, path: Path) -> bool:
-    roots = [EMBEDDED if r.prefix else r.folder for r in _roots(kind)]
+    roots = [EMBEDDED if r.prefix and kind != "input" else r.folder for r in _roots(kind)]
     if kind != "input":
         roots += [*model_roots(), hub_cache()]
     return _is_under(path, (r.resolve() for r in roots)) or _is_under(path, _allowed)
@@ -173,7 +176,7 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
         here = Path(folder).relative_to(root.folder).as_posix()
         below = "" if here == "." else f"{here}/"
         if kind == "input":
-            yield from (below + f for f in files if Path(f).suffix.lower() in MEDIA)
+            yield from (root.prefix + below + f for f in files if Path(f).suffix.lower() in MEDIA)
         elif below and ("model_index.json" in files or "config.json" in files):
             subs[:] = []
             pipeline = "model_index.json" in files
