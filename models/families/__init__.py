@@ -1,0 +1,17 @@
+"""The families. Torch-free to import: each family's functions import what they need when called."""
+
+from ..family import Family
+from .flux import FLUX
+
+FAMILIES = {family.id: family for family in (FLUX,)}
+"""Every family by its id."""
+
+
+def family_of_network(class_name: str) -> Family | None:
+    """The family whose networks are of this diffusers class."""
+    return next((f for f in FAMILIES.values() if f.network == class_name), None)
+
+
+def family_of_control(class_name: str) -> Family | None:
+    """The family whose ControlNets are of this diffusers class."""
+    return next((f for f in FAMILIES.values() if f.control_network == class_name), None)

@@ -1,0 +1,169 @@
+"""FLUX.1 (dev, schnell and what is built like them): rectified flow on 16-channel latents packed 2x2 into tokens.
+
+Facts: the configs of black-forest-labs/FLUX.1-dev and FLUX.1-schnell; the recipe equals diffusers' FluxPipeline and
+FluxControlNetPipeline (tests/parity). Text: the pooled vector of CLIP-L and the token states of T5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..family import EncoderFacts, Family, Inputs, LatentFormat
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..control import Control
+    from ..sampling.model_sampling import ModelSampling
+    from ..text import Encoder, Tokens
+
+PATCH = 2
+DEFAULT_GUIDANCE = 3.5
+"""Distilled guidance where the graph sets none."""
+
+
+def pack(z: Tensor) -> Tensor:
+    """Latent [B, C, H, W], even sides -> tokens [B, H/2 * W/2, 4C] in the order (channel, row, column)."""
+    b, c, h, w = z.shape
+    return z.reshape(b, c, h // 2, 2, w // 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(b, h * w // 4, c * 4)
+
+
+def unpack(tokens: Tensor, height: int, width: int) -> Tensor:
+    """The inverse of :func:`pack` for a latent of even ``height`` and ``width``."""
+    b, _, c = tokens.shape
+    grid = tokens.reshape(b, height // 2, width // 2, c // 4, 2, 2)
+    return grid.permute(0, 3, 1, 4, 2, 5).reshape(b, c // 4, height, width)
+
+
+def even(z: Tensor) -> Tensor:
+    """The latent [B, C, H, W] with sides made even by repeating the first row and column after the last."""
+    import torch.nn.functional as F
+
+    h, w = z.shape[-2:]
+    return F.pad(z, (0, w % PATCH, 0, h % PATCH), mode="circular") if h % PATCH or w % PATCH else z
+
+
+def position_ids(rows: int, columns: int) -> Tensor:
+    """Positions (0, row, column) of the tokens of a picture, float32 [rows * columns, 3]."""
+    import torch
+
+    ids = torch.zeros(rows, columns, 3)
+    ids[..., 1] = torch.arange(rows)[:, None]
+    ids[..., 2] = torch.arange(columns)[None]
+    return ids.reshape(-1, 3)
+
+
+def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
+    """Noise levels: a scheduler's fixed shift; dev: mu 1.15 whatever the size, as ComfyUI has it; schnell: shift 1.
+
+    Picture-dependent shifts are ModelSamplingFlux's business.
+    """
+    from ..sampling.model_sampling import Flow
+
+    if scheduler and not scheduler.get("use_dynamic_shifting", False):
+        return Flow(shift=float(scheduler.get("shift", 1.0)))
+    if scheduler or network.get("guidance_embeds", False):
+        return Flow.from_mu(float(scheduler.get("max_shift", 1.15)))
+    return Flow()
+
+
+def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
+    """T5's states [1, T, D] and CLIP's pooled vector [1, P]."""
+    states = encoders["t5xxl"].states(tokens["t5xxl"])
+    return states, {"pooled_output": encoders["clip_l"].pooled(tokens["clip_l"])}
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Text, pooled vector, guidance and positions for states of x's shape [B, C, H, W]."""
+    import torch
+
+    pooled = extras.get("pooled_output")
+    if pooled is None:
+        raise ValueError("FLUX needs the pooled vector of a CLIP-L text encoder beside T5's states: use DualCLIPLoader")
+    rows, columns = math.ceil(x.shape[-2] / PATCH), math.ceil(x.shape[-1] / PATCH)
+    batched = {"encoder_hidden_states": text, "pooled_projections": pooled.to(text)}
+    if network.config.guidance_embeds:
+        guidance = float(extras.get("guidance", DEFAULT_GUIDANCE))
+        batched["guidance"] = torch.full([len(text)], guidance, device=text.device, dtype=torch.float32)
+    shared = {"img_ids": position_ids(rows, columns), "txt_ids": torch.zeros(text.shape[1], 3)}
+    return Inputs(batched, {k: v.to(text.device) for k, v in shared.items()})
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - picture for the state x [B, C, H, W] at timestep (= sigma) [B]."""
+    padded = even(x)
+    output = network(
+        hidden_states=pack(padded), timestep=timestep, **inputs.batched, **inputs.shared, **residuals, return_dict=False
+    )[0]
+    return unpack(output, *padded.shape[-2:])[..., : x.shape[-2], : x.shape[-1]]
+
+
+def prepare_hint(control: Control, x: Tensor) -> Tensor:
+    """The hint picture, scaled to cover x's latent grid and cut at the centre, through the VAE, packed."""
+    if control.vae is None:
+        raise ValueError("a FLUX ControlNet reads its hint through the VAE: connect `vae` of ControlNetApplyAdvanced")
+    if getattr(control.net.network, "union", False):
+        raise ValueError("this is a union ControlNet, which must be told the kind of its hint; not supported yet")
+    sides = [math.ceil(side / PATCH) * PATCH for side in x.shape[-2:]]
+    return pack(control.vae.latent.process_in(control.encoded(*sides)))
+
+
+def control(
+    network: Any, main: Any, x: Tensor, timestep: Tensor, inputs: Inputs, hint: Tensor, strength: float
+) -> dict[str, Any]:
+    """Residuals of a FluxControlNetModel, one a block of the main network, so that several controls can be summed."""
+    batched = dict(inputs.batched)
+    if not network.config.guidance_embeds:
+        batched.pop("guidance", None)
+    elif "guidance" not in batched:
+        batched["guidance"] = x.new_full([len(x)], DEFAULT_GUIDANCE)
+    double, single = network(
+        hidden_states=pack(even(x)), controlnet_cond=hint, conditioning_scale=strength, timestep=timestep,
+        **batched, **inputs.shared, return_dict=False,
+    )  # fmt: skip
+    found = {
+        "controlnet_block_samples": (double, len(main.transformer_blocks)),
+        "controlnet_single_block_samples": (single, len(main.single_transformer_blocks)),
+    }
+    return {name: spread(samples, blocks) for name, (samples, blocks) in found.items() if samples}
+
+
+def spread(samples: list[Tensor], blocks: int) -> list[Tensor]:
+    """Each of ``samples`` repeated over a run of blocks, as FluxTransformer2DModel does with fewer than it has."""
+    every = math.ceil(blocks / len(samples))
+    return [samples[i // every] for i in range(blocks)]
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """dev (takes a guidance number): 20 steps, guidance 3.5; schnell: 4 steps. Neither wants CFG."""
+    dev = bool(network.get("guidance_embeds", False))
+    return {
+        "steps": 20 if dev else 4, "cfg": 1.0, "guidance": DEFAULT_GUIDANCE, "width": 1024, "height": 1024,
+        "sampler_name": "euler", "scheduler": "simple",
+        # schnell's noise levels are not shifted at any size: sigma(t) = t is mu = 0.
+        "base_shift": 0.5 if dev else 0.0, "max_shift": 1.15 if dev else 0.0,
+    }  # fmt: skip
+
+
+FLUX = Family(
+    id="flux",
+    title="FLUX.1",
+    network="FluxTransformer2DModel",
+    control_network="FluxControlNetModel",
+    latent=LatentFormat(channels=16, downscale=8, scale=0.3611, shift=0.1159, patch=PATCH),
+    encoders=(
+        EncoderFacts("clip_l", kind="clip", folder="text_encoder", pad_to=77, limit=77),
+        # ComfyUI pads to 256 at least; dev was trained with up to 512.
+        EncoderFacts("t5xxl", kind="t5", folder="text_encoder_2", pad_to=256, limit=512),
+    ),
+    repos=("black-forest-labs/FLUX.1-dev", "black-forest-labs/FLUX.1-schnell"),
+    sampling=sampling,
+    encode=encode,
+    prepare=prepare,
+    call=call,
+    prepare_hint=prepare_hint,
+    control=control,
+    recommend=recommend,
+)

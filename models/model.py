@@ -1,0 +1,204 @@
+"""The value on a MODEL wire: a network, its family and noise levels, LoRAs, and how to ask it for a prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .control import Control, ControlNet
+from .family import Family, Inputs, LatentFormat
+
+if TYPE_CHECKING:
+    from .adapters.lora import Lora
+    from .sampling.model_sampling import ModelSampling
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PreparedControl:
+    """A control of one run: its hint as the network reads it, and the noise levels between which it acts."""
+
+    net: ControlNet
+    hint: Tensor
+    strength: float
+    start: float
+    end: float
+
+    def acts(self, sigma: float) -> bool:
+        return self.end <= sigma <= self.start
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prepared:
+    """One CONDITIONING item made ready for a run."""
+
+    inputs: Inputs
+    strength: float = 1.0
+    """Weight beside the other items of the same conditioning."""
+    area: tuple[int, int, int, int] | None = None
+    """Height, width, top, left in latent cells: the part of the picture it is asked about. None: all of it."""
+    mask: Tensor | None = None
+    """Weight by place, float [B or 1, H, W] at any size."""
+    start: float = math.inf
+    end: float = 0.0
+    """It acts from noise level ``start`` down to ``end``."""
+    controls: tuple[PreparedControl, ...] = ()
+
+    def acts(self, sigma: float) -> bool:
+        """Whether it is to be asked at this noise level."""
+        return self.end <= sigma <= self.start
+
+    def crop(self, x: Tensor) -> Tensor:
+        """The part of x [B, C, H, W] that it is about."""
+        if self.area is None:
+            return x
+        height, width, top, left = self.area
+        return x[..., top : top + height, left : left + width]
+
+    def batch_key(self) -> tuple[Any, ...]:
+        """Items of equal keys can share one call of the network."""
+        shapes = tuple((name, t.shape[1:], t.dtype) for name, t in self.inputs.batched.items())
+        return shapes, self.area, tuple((id(c.net), c.strength, c.start, c.end) for c in self.controls)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A diffusion network ready to be sampled. Never changed: ``with_...`` gives a new value on the same weights."""
+
+    network: Any
+    """diffusers' module; its weights belong to the cache and are not edited."""
+    family: Family
+    sampling: ModelSampling
+    latent: LatentFormat
+    device: torch.device
+    dtype: torch.dtype
+    """What the network computes in; states stay float32."""
+    loras: tuple[tuple[Lora, float], ...] = ()
+    recommended: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
+    name: str = ""
+
+    def with_sampling(self, sampling: ModelSampling) -> Model:
+        """The same with other noise levels."""
+        return replace(self, sampling=sampling)
+
+    def with_lora(self, lora: Lora, strength: float) -> Model:
+        """The same with one LoRA more."""
+        return replace(self, loras=(*self.loras, (lora, strength)))
+
+    def process_in(self, latent: Tensor) -> Tensor:
+        """VAE latent z to the state the network knows: (z - shift) * scale."""
+        return self.latent.process_in(latent)
+
+    def process_out(self, state: Tensor) -> Tensor:
+        """The inverse of :meth:`process_in`."""
+        return self.latent.process_out(state)
+
+    @torch.no_grad()
+    def prepare(self, conditioning: Sequence[Any], x: Tensor) -> list[Prepared]:
+        """Everything about a CONDITIONING that does not change from step to step, for states like x [B, C, H, W].
+
+        Raises:
+            ValueError: text or hints for another number of pictures than x has, or what the family lacks.
+        """
+        return [self._prepare(text, extras, x) for text, extras in conditioning]
+
+    def _prepare(self, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Prepared:
+        area = extras.get("area")
+        whole = Prepared(Inputs({}), extras.get("strength", 1.0), area, extras.get("mask"))
+        part = whole.crop(x).to(self.device)
+        text = _rows("text", text, len(x)).to(self.device, self.dtype)
+        inputs = self.family.prepare(self.network, text, extras, part)
+        inputs = Inputs({k: _rows(k, v, len(x)).to(self.device) for k, v in inputs.batched.items()}, inputs.shared)
+        return replace(
+            whole,
+            inputs=inputs,
+            start=self._sigma(extras.get("start_percent", 0.0)),
+            end=self._sigma(extras.get("end_percent", 1.0)),
+            controls=tuple(self._prepare_control(c, part) for c in extras.get("control", ()) if c.strength),
+        )
+
+    def _prepare_control(self, control: Control, x: Tensor) -> PreparedControl:
+        if control.net.family is not self.family:
+            wanted, got = self.family.title, control.net.family.title
+            raise ValueError(f"ControlNet {control.net.name} is for {got}, the model is {wanted}")
+        hint = _rows("hint pictures", self.family.prepare_hint(control, x), len(x)).to(self.device, control.net.dtype)
+        start, end = self._sigma(control.start_percent), self._sigma(control.end_percent)
+        return PreparedControl(control.net, hint, control.strength, start, end)
+
+    def _sigma(self, percent: float) -> float:
+        """Noise level after a part of the way; the ends are open, so that rounding cannot cut a step off."""
+        return math.inf if percent <= 0 else 0.0 if percent >= 1 else self.sampling.percent_to_sigma(percent)
+
+    @torch.no_grad()
+    def predict(self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared]) -> list[Tensor]:
+        """Ask the network what picture lies behind the state.
+
+        Args:
+            x: State float32 [B, C, H, W].
+            sigma: Noise level of each picture, [B].
+            prepared: What :meth:`prepare` gave.
+
+        Returns:
+            The denoised picture x0 for each entry, float32, of the shape of its area of x.
+        """
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for i, entry in enumerate(prepared):
+            groups.setdefault(entry.batch_key(), []).append(i)
+        denoised: dict[int, Tensor] = {}
+        with self._adapted():
+            for members in groups.values():
+                found = self._predict_together(x, sigma, [prepared[i] for i in members])
+                denoised.update(zip(members, torch.split(found, len(x)), strict=True))
+        return [denoised[i] for i in range(len(prepared))]
+
+    def _predict_together(self, x: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
+        """One call of the network for entries of equal keys; x0 [entries * B, C, h, w]."""
+        count, first = len(entries), entries[0]
+        part = first.crop(x)
+        state = self.sampling.network_input(sigma, part).to(self.device, self.dtype)
+        state = state.repeat(count, *[1] * (x.ndim - 1))
+        timestep = self.sampling.timestep(sigma).to(self.device).repeat(count)
+        batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
+        inputs = Inputs(batched, first.inputs.shared)
+        residuals = self._residuals(state, timestep, inputs, entries, float(sigma[0])) if first.controls else {}
+        output = self.family.call(self.network, state, timestep, inputs, residuals).float().to(x.device)
+        return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
+
+    def _residuals(
+        self, state: Tensor, timestep: Tensor, inputs: Inputs, entries: Sequence[Prepared], sigma: float
+    ) -> dict[str, list[Tensor]]:
+        """The summed residuals of all controls that act at this noise level."""
+        total: dict[str, list[Tensor]] = {}
+        for i, control in enumerate(entries[0].controls):
+            if not control.acts(sigma):
+                continue
+            hint, net = torch.cat([e.controls[i].hint for e in entries]), control.net
+            given = Inputs({k: v.to(net.dtype) for k, v in inputs.batched.items()}, inputs.shared)
+            found = self.family.control(
+                net.network, self.network, state.to(net.dtype), timestep, given, hint, control.strength
+            )
+            for name, samples in found.items():
+                samples = [s.to(state.dtype) for s in samples]
+                total[name] = [a + b for a, b in zip(total[name], samples, strict=True)] if name in total else samples
+        return total
+
+    def _adapted(self) -> Any:
+        """Context in which the LoRAs act on the network."""
+        if not self.loras:
+            return nullcontext()
+        from .adapters.lora import active
+
+        return active(self.network, self.loras)
+
+
+def _rows(what: str, tensor: Tensor, count: int) -> Tensor:
+    """The tensor with ``count`` rows: one is shared by all."""
+    if len(tensor) not in (1, count):
+        raise ValueError(f"{len(tensor)} {what} for {count} pictures: give one, or one for each")
+    return tensor.expand(count, *tensor.shape[1:])

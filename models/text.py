@@ -1,0 +1,184 @@
+"""The value on a CLIP wire: the text encoders of a family with their tokenizers.
+
+Prompts may weigh words as in ComfyUI: ``(word:1.2)`` weighs by 1.2, ``(word)`` by 1.1 (groups nest), ``\\(`` is a
+parenthesis. A weight w moves a token's state away from that of the empty prompt at its place: e + w (s - e).
+Nothing is lost in silence: :meth:`TextEncoder.remarks` says what was cut off and which words are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .family import EncoderFacts, Family
+
+if TYPE_CHECKING:
+    from .adapters.lora import Lora
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A prompt as one encoder reads it."""
+
+    ids: tuple[int, ...]
+    """With start, end and padding."""
+    weights: tuple[float, ...]
+    """One a token."""
+    used: int
+    """Tokens before the padding."""
+    dropped: str = ""
+    """The end of the prompt that the encoder does not read."""
+    unknown: tuple[str, ...] = ()
+    """Words that the tokenizer has no token for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """One text encoder with its tokenizer."""
+
+    facts: EncoderFacts
+    network: Any
+    tokenizer: Any
+    """A fast tokenizer of transformers."""
+    device: torch.device
+    pad_to: int
+    limit: int
+    loras: tuple[tuple[Lora, float], ...] = ()
+
+    def tokenize(self, text: str) -> Tokens:
+        """The tokens of a prompt, padded to ``pad_to`` and cut at ``limit``."""
+        start, end = [self.tokenizer.bos_token_id] if self.facts.kind == "clip" else [], self.tokenizer.eos_token_id
+        room = self.limit - len(start) - 1
+        ids: list[int] = []
+        weights: list[float] = []
+        unknown: dict[str, None] = {}
+        dropped: list[str] = []
+        for piece, weight in weighted(text):
+            read = self.tokenizer(piece, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            for token, (first, last) in zip(read["input_ids"], read["offset_mapping"], strict=True):
+                if token == self.tokenizer.unk_token_id != end:
+                    unknown[piece[first:last]] = None
+            if cut := read["offset_mapping"][room - len(ids) :]:
+                dropped.append(piece[cut[0][0] :])
+            kept = read["input_ids"][: room - len(ids)]
+            ids += kept
+            weights += [weight] * len(kept)
+        used = len(start) + len(ids) + 1
+        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else end
+        pads = max(0, self.pad_to - used)
+        return Tokens(
+            ids=(*start, *ids, end, *[pad] * pads),
+            weights=(*[1.0] * len(start), *weights, 1.0, *[1.0] * pads),
+            used=used,
+            dropped="".join(dropped),
+            unknown=tuple(unknown),
+        )
+
+    def states(self, tokens: Tokens) -> Tensor:
+        """State of each token, weights applied, float32 [1, T, D] on the CPU."""
+        states: Tensor = self._run(tokens).last_hidden_state.float().cpu()
+        if any(w != 1 for w in tokens.weights):
+            empty = replace(self, pad_to=len(tokens.ids)).tokenize("")
+            base = self._run(empty).last_hidden_state.float().cpu()
+            states = base + torch.tensor(tokens.weights)[:, None] * (states - base)
+        return states
+
+    def pooled(self, tokens: Tokens) -> Tensor:
+        """One vector for the whole prompt, float32 [1, P] on the CPU. Weights do not act on it."""
+        pooled: Tensor = self._run(tokens).pooler_output.float().cpu()
+        return pooled
+
+    @torch.no_grad()
+    def _run(self, tokens: Tokens) -> Any:
+        with self._adapted():
+            return self.network(input_ids=torch.tensor([tokens.ids], device=self.device))
+
+    def _adapted(self) -> Any:
+        if not self.loras:
+            return nullcontext()
+        from .adapters.lora import active
+
+        return active(self.network, self.loras)
+
+
+@dataclass(frozen=True, eq=False)
+class TextEncoder:
+    """The text encoders of one family. Never changed."""
+
+    family: Family
+    encoders: Mapping[str, Encoder]
+    name: str = ""
+    vocabulary: Sequence[str] = field(default=(), repr=False)
+    """All words it knows, for models that know few."""
+
+    def with_lora(self, encoder: str, lora: Lora, strength: float) -> TextEncoder:
+        """The same with one LoRA more on one of the encoders."""
+        one = self.encoders[encoder]
+        return replace(self, encoders={**self.encoders, encoder: replace(one, loras=(*one.loras, (lora, strength)))})
+
+    def tokenize(self, prompts: str | Mapping[str, str]) -> dict[str, Tokens]:
+        """Tokens by encoder; one prompt for all, or one for each by its name."""
+        texts = {name: prompts for name in self.encoders} if isinstance(prompts, str) else prompts
+        return {name: encoder.tokenize(texts[name]) for name, encoder in self.encoders.items()}
+
+    def encode(self, tokens: Mapping[str, Tokens]) -> list[list[Any]]:
+        """A CONDITIONING of one item: text states [1, T, D] and what else the family takes from text.
+
+        Raises:
+            ValueError: an encoder of the family is missing.
+        """
+        if missing := [f.name for f in self.family.encoders if f.name not in self.encoders]:
+            raise ValueError(f"{self.family.title} needs the text encoders {', '.join(missing)} too")
+        states, extras = self.family.encode(self.encoders, tokens)
+        return [[states, extras]]
+
+    def remarks(self, tokens: Mapping[str, Tokens]) -> list[str]:
+        """What the user should know: text that no encoder reads to its end, and unknown words."""
+        said = []
+        if all(t.dropped for t in tokens.values()):
+            longest = max(tokens, key=lambda name: self.encoders[name].limit)
+            limit, dropped = self.encoders[longest].limit, tokens[longest].dropped.strip()
+            said.append(f'the prompt is longer than {limit} tokens; not read: "{dropped}"')
+        if unknown := dict.fromkeys(w for t in tokens.values() for w in t.unknown):
+            words = ", ".join(f'"{w}"' for w in unknown)
+            said.append(f"unknown words are ignored: {words}; `pipegraph models {self.name}` lists the known ones")
+        return said
+
+
+def weighted(text: str) -> list[tuple[str, float]]:
+    """Split a prompt into texts and their weights; parentheses that do not pair are text."""
+    # A group is its pieces (text, factor, fixed); a fixed factor is not multiplied by outer groups.
+    groups: list[list[tuple[str, float, bool]]] = [[]]
+    for part in re.findall(r"\\[()\\]|[()]|[^()\\]+|\\", text):
+        if part == "(":
+            groups.append([])
+        elif part == ")" and len(groups) > 1:
+            group = groups.pop()
+            groups[-1] += _weighed(group)
+        else:
+            groups[-1].append((part[1] if re.fullmatch(r"\\[()\\]", part) else part, 1.0, False))
+    while len(groups) > 1:
+        group = groups.pop()
+        groups[-1] += [("(", 1.0, False), *group]
+    merged: list[tuple[str, float]] = []
+    for piece, factor, _ in groups[0]:
+        if merged and merged[-1][1] == factor:
+            merged[-1] = (merged[-1][0] + piece, factor)
+        else:
+            merged.append((piece, factor))
+    return merged or [("", 1.0)]
+
+
+def _weighed(group: list[tuple[str, float, bool]]) -> list[tuple[str, float, bool]]:
+    """The pieces of a closed group: 1.1 times, or the number after its last colon."""
+    ends = re.fullmatch(r"(.*):\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*", group[-1][0], re.S) if group else None
+    if ends and not group[-1][2]:
+        group = [*group[:-1], (ends[1], group[-1][1], False)]
+        return [(t, f if fixed else f * float(ends[2]), True) for t, f, fixed in group]
+    return [(t, f if fixed else f * 1.1, fixed) for t, f, fixed in group]

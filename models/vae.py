@@ -1,0 +1,170 @@
+"""The value on a VAE wire: pictures to latents and back, whole or in tiles.
+
+Latents z [B, C, h, w] are the VAE's own, not yet shifted and scaled; pictures are IMAGE, float32 [B, H, W, 3] in 0..1.
+Each picture of a batch is coded by itself, so it does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .family import LatentFormat
+
+Warn = Callable[[str], None]
+Step = tuple[int, int]
+"""Done and total, in pictures or tiles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vae:
+    """A loaded autoencoder. Never changed."""
+
+    network: Any
+    """diffusers' AutoencoderKL."""
+    latent: LatentFormat
+    device: torch.device
+    dtype: torch.dtype
+    name: str = ""
+    _exact: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    def encode(self, image: Tensor) -> Tensor:
+        """Latents z of pictures [B, H, W, 3] in 0..1 whose sides are multiples of ``latent.downscale``.
+
+        The mean of the posterior, not a sample: the same picture gives the same latent.
+        """
+        pixels = image.movedim(-1, 1) * 2 - 1
+        return torch.cat([self._checked(self._encode, p[None], "encoding") for p in pixels])
+
+    def decode(self, latent: Tensor, warn: Warn = print) -> Tensor:
+        """Pictures [B, H, W, 3] in 0..1 of latents z."""
+        return finish(self.decode_steps(latent, warn))
+
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+        """Like :meth:`decode`, as a generator that yields after each picture and returns them."""
+        _check_latent(latent, self.latent)
+        pictures = []
+        for i, z in enumerate(latent, 1):
+            pictures.append(_to_image(self._checked(self._decode, z[None], f"decoding picture {i}", warn)))
+            yield i, len(latent)
+        return torch.cat(pictures)
+
+    def decode_tiled_steps(
+        self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
+    ) -> Generator[Step, None, Tensor]:
+        """Like :meth:`decode_steps`, in square tiles, for pictures whose decoding does not fit the memory.
+
+        Equal to whole decoding where the decoder sees no farther than a quarter of the overlap: the outer quarter of
+        an overlap is thrown away and the middle half fades from tile to tile, with weights that sum to 1.
+
+        Args:
+            latent: z [B, C, h, w].
+            tile: Side of a tile in latent cells.
+            overlap: How far neighbours overlap, in latent cells, less than ``tile``.
+            warn: Told of retries.
+        """
+        _check_latent(latent, self.latent)
+        if not 0 <= overlap < tile:
+            raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
+        h, w = latent.shape[-2:]
+        places = [(y, x) for y in _starts(h, tile, overlap) for x in _starts(w, tile, overlap)]
+        pictures = []
+        for i, z in enumerate(latent):
+            total = weights = torch.zeros(())
+            for j, (y, x) in enumerate(places):
+                part = z[None, :, y : y + tile, x : x + tile]
+                found = self._checked(self._decode, part, f"decoding picture {i + 1}", warn)
+                factor = found.shape[-1] // part.shape[-1]
+                if j == 0:
+                    total = torch.zeros(*found.shape[:2], h * factor, w * factor)
+                    weights = torch.zeros(h * factor, w * factor)
+                there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
+                fade = _fade(y, part.shape[-2], h, overlap, factor)[:, None]
+                fade = fade * _fade(x, part.shape[-1], w, overlap, factor)
+                total[there] += found * fade
+                weights[there] += fade
+                yield i * len(places) + j + 1, len(latent) * len(places)
+            pictures.append(_to_image(total / weights))
+        return torch.cat(pictures)
+
+    def _encode(self, network: Any, pixels: Tensor) -> Tensor:
+        z: Tensor = network.encode(pixels).latent_dist.mode()
+        return z
+
+    def _decode(self, network: Any, z: Tensor) -> Tensor:
+        pixels: Tensor = network.decode(z, return_dict=False)[0]
+        return pixels
+
+    @torch.no_grad()
+    def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, what: str, warn: Warn = print) -> Tensor:
+        """Run the network; a result that is not finite is made again in float32, and if that fails, is an error."""
+        if not bool(x.isfinite().all()):
+            raise ValueError(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
+        with torch.autocast(self.device.type, enabled=False):
+            found = code(self.network, x.to(self.device, self.dtype)).float().cpu()
+            if self.dtype != torch.float32 and not bool(found.isfinite().all()):
+                warn(f"{what} in {str(self.dtype).removeprefix('torch.')} overflows; made again in float32")
+                found = code(self._in_float32(), x.to(self.device, torch.float32)).cpu()
+        if not bool(found.isfinite().all()):
+            raise ValueError(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+        return found
+
+    def _in_float32(self) -> Any:
+        """A float32 copy of the network, made once."""
+        if not self._exact:
+            self._exact.append(copy.deepcopy(self.network).float())
+        return self._exact[0]
+
+
+def finish(steps: Generator[Step, None, Tensor]) -> Tensor:
+    """Run a generator to its end and give what it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Tensor = end.value
+            return result
+
+
+def fit_to_grid(image: Tensor, cell: int) -> Tensor:
+    """The pictures [B, H, W, C] cut at the centre to sides that are multiples of ``cell`` pixels.
+
+    Raises:
+        ValueError: a side is shorter than one cell.
+    """
+    h, w = image.shape[1:3]
+    if h < cell or w < cell:
+        raise ValueError(f"a picture of {w}x{h} pixels is smaller than one latent cell of {cell}x{cell}")
+    top, left = h % cell // 2, w % cell // 2
+    return image[:, top : top + h // cell * cell, left : left + w // cell * cell]
+
+
+def _check_latent(latent: Tensor, expected: LatentFormat) -> None:
+    if latent.ndim != 4 or latent.shape[1] != expected.channels:
+        wanted = f"[B, {expected.channels}, height, width]"
+        raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
+
+
+def _to_image(pixels: Tensor) -> Tensor:
+    return ((pixels + 1) / 2).clamp(0, 1).movedim(1, -1).contiguous()
+
+
+def _starts(length: int, tile: int, overlap: int) -> list[int]:
+    """Where tiles begin so that they cover ``length``, the last one moved back to end with it."""
+    if length <= tile:
+        return [0]
+    return [*range(0, length - tile, tile - overlap), length - tile]
+
+
+def _fade(start: int, size: int, length: int, overlap: int, factor: int) -> Tensor:
+    """Weight of each pixel of a tile along one axis: 1, falling to 0 at edges that have a neighbour."""
+    cut, width = overlap * factor / 4, max(overlap * factor / 2, 1e-6)
+    place = torch.arange(size * factor) + 0.5
+    left = ((place - cut) / width).clamp(0, 1) if start > 0 else torch.ones(len(place))
+    right = ((size * factor - place - cut) / width).clamp(0, 1) if start + size < length else torch.ones(len(place))
+    return left * right
