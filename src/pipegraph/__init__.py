@@ -1,7 +1,85 @@
-"""Typed graphs of generative media."""
+"""Typed graphs of generative media: a JSON graph goes in, media come out.
 
+    import pipegraph as pg
+
+    result = pg.load("flux.json").run(prompt="a red fox", seed=7)
+    result["image"]  # float32 [B, H, W, C]
+
+Names are imported when they are used: ``import pipegraph`` costs nothing.
+"""
+
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 _checkout = Path(__file__).resolve().parents[2]
 if (_checkout / "pyproject.toml").is_file():  # not installed from a wheel: the folders are at the root
     __path__.insert(0, str(_checkout))
+
+if TYPE_CHECKING:
+    from pipegraph.api import Result, Workflow, load
+    from pipegraph.runtime.errors import Cancelled, DeclarationError, GraphError, PipegraphError, Problem, RunError
+    from pipegraph.runtime.node import (
+        Auto,
+        Choices,
+        FileInput,
+        Lazy,
+        Multiline,
+        NodeEvent,
+        Preview,
+        Progress,
+        RunContext,
+        Saved,
+        Seed,
+        Step,
+        Text,
+        Wire,
+        node,
+        outputs,
+    )
+
+__all__ = [  # noqa: RUF022 - what a caller needs comes first
+    "load",
+    "Workflow",
+    "Result",
+    "Cancelled",
+    "DeclarationError",
+    "GraphError",
+    "PipegraphError",
+    "Problem",
+    "RunError",
+    "Auto",
+    "Choices",
+    "FileInput",
+    "Lazy",
+    "Multiline",
+    "NodeEvent",
+    "Preview",
+    "Progress",
+    "RunContext",
+    "Saved",
+    "Seed",
+    "Step",
+    "Text",
+    "Wire",
+    "node",
+    "outputs",
+]
+_API = {"load", "Workflow", "Result"}
+_ERRORS = {"Cancelled", "DeclarationError", "GraphError", "PipegraphError", "Problem", "RunError"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        home = "api" if name in _API else "runtime.errors" if name in _ERRORS else "runtime.node"
+        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pipegraph")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

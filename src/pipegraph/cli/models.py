@@ -1,0 +1,92 @@
+"""``pipegraph models``: what can be loaded, from where, and the card of one model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipegraph.models import paths
+
+from .show import columns, json_line
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(name: str | None, as_json: bool) -> None:
+    """List what can be loaded and from where, or show the model NAME: what it recommends, knows and scores."""
+    if name:
+        _one(name, as_json)
+    else:
+        _all(as_json)
+
+
+def _all(as_json: bool) -> None:
+    kinds = [kind for kind in paths.KINDS if kind != "input"]
+    found = {kind: paths.names(kind) for kind in kinds}
+    searched = {kind: [str(p) for p in paths.searched(kind)] for kind in kinds}
+    if as_json:
+        return json_line({"models": found, "searched": searched})
+    for kind, names in found.items():
+        click.echo(kind)
+        columns([(n, _summary(kind, n)) for n in names] or [("(none)", "")], indent="  ")
+    click.echo("looked in")
+    columns(((place,) for place in dict.fromkeys(p for places in searched.values() for p in places)), indent="  ")
+    click.echo('Folders of your own: PIPEGRAPH_MODELS, laid out as ComfyUI\'s "models" folder.')
+    return None
+
+
+def _one(name: str, as_json: bool) -> None:
+    place, errors = None, []
+    for kind in paths.KINDS:
+        try:
+            place = paths.resolve(kind, name)
+            break
+        except LookupError as error:
+            errors.append(str(error.args[0]))
+    if place is None:
+        raise click.UsageError(errors[0])
+    card = read_card(place)
+    if as_json:
+        return json_line({"name": name, "path": str(place), "card": card})
+    click.echo(f"{name}  ({_size(place) / 1e6:.1f} MB)\n{place}")
+    for key, value in card.items():
+        click.echo(f"\n{key.replace('_', ' ')}")
+        columns(_rows(value), indent="  ")
+    if not card:
+        click.echo("It has no card.json; nothing more is known without loading it.")
+    return None
+
+
+def read_card(place: Path) -> dict[str, Any]:
+    """The model card beside or in a model: ``card.json`` of a folder, ``NAME.json`` of a file; empty without one."""
+    path = place / "card.json" if place.is_dir() else place.with_suffix(".json")
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _rows(value: Any) -> list[tuple[str, ...]]:
+    """A JSON value as rows of text."""
+    if isinstance(value, dict):
+        return [(str(k), v if isinstance(v, str) else _inline(v)) for k, v in value.items()]
+    return [(_inline(value),)]
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_inline, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_inline(v)}" for k, v in value.items())
+    return str(value)
+
+
+def _summary(kind: str, name: str) -> str:
+    place = paths.resolve(kind, name)
+    return str(read_card(place).get("summary", "") or f"{_size(place) / 1e6:.1f} MB")
+
+
+def _size(place: Path) -> int:
+    """Bytes of a file, or of all files of a folder."""
+    return sum(f.stat().st_size for f in (place.rglob("*") if place.is_dir() else [place]) if f.is_file())

@@ -1,0 +1,176 @@
+"""``pipegraph nodes``: the node library, or the inputs and outputs of one node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipegraph.runtime.catalog import Catalog
+from pipegraph.runtime.node import MISSING, NodeSpec, Port
+
+from .show import columns, json_line
+
+SHOWN_CHOICES = 30
+nodes_option = click.option(
+    "--nodes",
+    "packs",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="Load nodes from a Python file or a folder of them; runs its code. May be repeated.",
+)
+
+
+@click.command()
+@click.argument("name", required=False)
+@nodes_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", is_flag=True, help="Print the page docs/nodes.md.")
+def command(name: str | None, packs: tuple[Path, ...], as_json: bool, markdown: bool) -> None:
+    """List the nodes, or show the inputs and outputs of the node NAME."""
+    catalog = load_catalog(packs)
+    try:
+        specs = [catalog[name]] if name else sorted(catalog, key=lambda s: (s.category, s.id))
+    except LookupError as error:
+        raise click.UsageError(str(error.args[0])) from None
+    if as_json:
+        json_line([as_dict(spec) for spec in specs])
+    elif markdown:
+        click.echo(page(specs), nl=False)
+    elif name:
+        _one(specs[0], catalog.entries[name].source)
+    else:
+        for category, group in by_category(specs):
+            click.echo(click.style(category, bold=True))
+            columns([(s.id, first_line(s)) for s in group], indent="  ")
+
+
+def load_catalog(packs: Iterable[Path]) -> Catalog:
+    """The node library with the packs that the user names; packs that do not load are told on stderr."""
+    catalog = Catalog.load(tuple(packs))
+    for pack in catalog.broken:
+        click.echo(f"warning: the nodes of {pack.source} could not be loaded: {pack.error}", err=True)
+    return catalog
+
+
+def first_line(spec: NodeSpec) -> str:
+    return spec.doc.split("\n", 1)[0]
+
+
+def by_category(specs: Iterable[NodeSpec]) -> Iterator[tuple[str, list[NodeSpec]]]:
+    groups: dict[str, list[NodeSpec]] = {}
+    for spec in specs:
+        groups.setdefault(spec.category, []).append(spec)
+    yield from groups.items()
+
+
+def default(port: Port) -> str:
+    """The default as JSON would have it, empty for a required input."""
+    if port.default is MISSING:
+        return ""
+    return port.default if isinstance(port.default, str) else json.dumps(port.default)
+
+
+def limits(port: Port) -> str:
+    """Range or choices in words; computed choices are asked."""
+    parts = []
+    if port.choices is not None or port.file:
+        names = _names(port)
+        more = f", ... ({len(names)})" if len(names) > SHOWN_CHOICES else ""
+        parts.append("one of " + ", ".join(names[:SHOWN_CHOICES]) + more if names else "none found here")
+    low, high = port.minimum, port.maximum
+    if low is not None or high is not None:
+        parts.append(f"{_number(low)}..{_number(high)}")
+    for words, value in (("above", port.above), ("below", port.below), ("a multiple of", port.multiple_of)):
+        if value is not None:
+            parts.append(f"{words} {_number(value)}")
+    parts += ["or auto"] * bool(port.auto) + ["lazy"] * port.lazy + ["may be null: one is drawn"] * port.seed
+    return "; ".join(parts)
+
+
+def _names(port: Port) -> list[str]:
+    found = port.file.names() if port.file else port.choices
+    return [str(name) for name in (found() if callable(found) else found or ())]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "2^64-1" if value == 2**64 - 1 else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _one(spec: NodeSpec, source: str) -> None:
+    click.echo(f"{click.style(spec.id, bold=True)}  {spec.category}  ({source})")
+    click.echo("\n" + spec.doc.split("\nArgs:")[0].rstrip())
+    click.echo("\ninputs")
+    columns(
+        [(p.name, p.type, _need(p), " ".join(filter(None, (p.doc, _bracket(p))))) for p in spec.inputs.values()], "  "
+    )
+    click.echo("\noutputs")
+    columns([(name, p.type) for name, p in spec.outputs.items()], "  ")
+
+
+def _need(port: Port) -> str:
+    return "required" if port.required else f"= {default(port)}"
+
+
+def _bracket(port: Port) -> str:
+    return f"[{text}]" if (text := limits(port)) else ""
+
+
+def as_dict(spec: NodeSpec) -> dict[str, Any]:
+    """A node as JSON values."""
+    inputs = []
+    for p in spec.inputs.values():
+        facts: dict[str, Any] = {"name": p.name, "type": p.type, "required": p.required, "doc": p.doc}
+        if p.default is not MISSING:
+            facts["default"] = p.default
+        for key in ("minimum", "maximum", "above", "below", "multiple_of", "step", "auto"):
+            if (value := getattr(p, key)) is not None:
+                facts[key] = value
+        if p.choices is not None or p.file:
+            facts["choices"] = _names(p)
+        facts |= {key: True for key in ("seed", "multiline", "lazy", "nullable") if getattr(p, key)}
+        inputs.append(facts)
+    return {
+        "id": spec.id,
+        "title": spec.title,
+        "category": spec.category,
+        "doc": spec.doc.split("\nArgs:")[0].rstrip(),
+        "effect": spec.effect,
+        "version": spec.version,
+        "output_node": spec.output_node,
+        "inputs": inputs,
+        "outputs": [{"name": name, "type": p.type} for name, p in spec.outputs.items()],
+    }
+
+
+def page(specs: Iterable[NodeSpec]) -> str:
+    """The page docs/nodes.md: what a node takes and gives, without what depends on the machine."""
+    lines = [
+        "# Nodes",
+        "",
+        "Written by `pipegraph nodes --markdown`. An input without a default is required; `auto` takes what the model"
+        " recommends.",
+    ]
+    for category, group in by_category(specs):
+        lines += ["", f"## {category}"]
+        for spec in group:
+            outputs = ", ".join(n if n == p.type else f"{n}: {p.type}" for n, p in spec.outputs.items())
+            lines += ["", f"### {spec.id}", "", first_line(spec) + (f" Gives {outputs}." if outputs else "")]
+            if spec.inputs:
+                lines += ["", "| input | type | default | |", "| --- | --- | --- | --- |"]
+                lines += [_row(port) for port in spec.inputs.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(port: Port) -> str:
+    limit = limits(port) if isinstance(port.choices, tuple) or not (port.choices or port.file) else ""
+    text = " ".join(filter(None, (port.doc, f"[{limit}]" if limit else "")))
+    value = default(port)
+    cells = (f"`{port.name}`", port.type.replace(",", ", "), f"`{value}`" if value else "", text)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

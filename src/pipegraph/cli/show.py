@@ -1,0 +1,42 @@
+"""How the commands print: aligned columns, problems, JSON lines. Imports nothing that is slow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from pipegraph.runtime.errors import Problem
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
+    """Print rows in aligned columns; the last column wraps at the width of the terminal."""
+    rows = [tuple(row) for row in rows]
+    if not rows:
+        return
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    start = len(indent) + sum(widths) + 2 * len(widths)
+    room = max(40, shutil.get_terminal_size((100, 24)).columns - start)
+    for row in rows:
+        head = indent + "".join(f"{cell:<{width}}  " for cell, width in zip(row[:-1], widths, strict=True))
+        lines = textwrap.wrap(row[-1], room, break_long_words=False, break_on_hyphens=False) or [""]
+        click.echo((head + lines[0]).rstrip())
+        for line in lines[1:]:
+            click.echo(" " * start + line)
+
+
+def problems(found: Sequence[Problem], what: str = "") -> None:
+    """Print every problem on stderr, one after the other, and how many there are."""
+    for problem in found:
+        click.echo(click.style("error", fg="red", bold=True) + f"[{problem.code}] {problem}", err=True)
+    if what and len(found) > 1:
+        click.echo(f"{len(found)} problems in {what}; nothing was run", err=True)
+
+
+def json_line(value: Any) -> None:
+    """Print one value as one line of strict JSON on stdout, at once."""
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
