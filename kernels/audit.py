@@ -1,0 +1,130 @@
+"""Strict mode: prove that no attention and no large matrix product goes round the kernel layer.
+
+It watches what torch really launches, below every Python hook, and asks of each attention and matrix product whether
+a registered back end is among its callers:
+
+    with strict() as seen:
+        network(...)
+    assert seen.attention == 4
+
+Slow; for tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .dispatch import OPS, backends
+
+_FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "multi_head_attention", "flex_attention")
+_PRODUCTS = frozenset(
+    "mm addmm bmm baddbmm addbmm matmul linear einsum mv addmv dot inner bilinear _int_mm _scaled_mm"
+    " _weight_int8pack_mm _weight_int4pack_mm".split()
+)
+
+
+class Bypass(AssertionError):
+    """Launches went round the kernel layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One attention or matrix product that torch was asked for."""
+
+    aten: str
+    shapes: tuple[tuple[int, ...], ...]
+    caller: str
+    """The nearest line outside torch."""
+
+    def __str__(self) -> str:
+        return f"{self.aten} {' '.join(map(str, self.shapes))} at {self.caller}"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What ran during an audit."""
+
+    inside: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OPS, 0))
+    """Calls of each op's back ends that launched something."""
+    escaped: list[Launch] = field(default_factory=list)
+
+    @property
+    def attention(self) -> int:
+        return self.inside["attention"]
+
+    @property
+    def linear(self) -> int:
+        return self.inside["linear"]
+
+
+@contextmanager
+def strict(min_flops: int = 1) -> Iterator[Seen]:
+    """Count what the layer launches; raise ``Bypass`` at the end if anything escaped it.
+
+    Args:
+        min_flops: Matrix products outside the layer below this many multiply-adds are let through.
+    """
+    with audit(min_flops) as seen:
+        yield seen
+    if seen.escaped:
+        listed = "\n  ".join(map(str, dict.fromkeys(seen.escaped)))
+        raise Bypass(f"{len(seen.escaped)} launches went round the kernel layer:\n  {listed}")
+
+
+@contextmanager
+def audit(min_flops: int = 1) -> Iterator[Seen]:
+    """Like :func:`strict`, but only records what escaped."""
+    codes = {b.fn.__code__: op for op in OPS for b in backends(op).values()}
+    mode = _Watch(codes, min_flops)
+    with mode:
+        yield mode.seen
+
+
+class _Watch(TorchDispatchMode):
+    def __init__(self, codes: dict[CodeType, str], min_flops: int) -> None:
+        super().__init__()
+        self.codes, self.min_flops, self.seen = codes, min_flops, Seen()
+        self.last: FrameType | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name.rpartition("::")[2]
+        tensors = [x for x in _flat(args) if isinstance(x, Tensor)]
+        fused = any(part in name for part in _FUSED) or ("softmax" in name and tensors[0].ndim >= 3)
+        if fused or (name in _PRODUCTS and _flops(tensors) >= self.min_flops):
+            self._judge(name, tensors)
+        return func(*args, **(kwargs or {}))
+
+    def _judge(self, name: str, tensors: list[Tensor]) -> None:
+        """Count a launch for the op whose back end called it, or record that it escaped."""
+        frame: FrameType | None = sys._getframe(2)
+        caller = ""
+        while frame is not None:
+            if op := self.codes.get(frame.f_code):
+                if frame is not self.last:  # several launches of one call count once
+                    self.seen.inside[op] += 1
+                    self.last = frame
+                return
+            if not caller and "/torch/" not in frame.f_code.co_filename:
+                caller = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            frame = frame.f_back
+        self.seen.escaped.append(Launch(name, tuple(tuple(t.shape) for t in tensors), caller))
+
+
+def _flat(args: Any) -> Iterator[Any]:
+    for a in args:
+        yield from a if isinstance(a, list | tuple) else (a,)
+
+
+def _flops(tensors: list[Tensor]) -> int:
+    """About how many multiply-adds a product of these has: elements of the largest times columns of the narrowest."""
+    sizes = [t.numel() for t in tensors]
+    columns = [t.shape[-1] for t in tensors if t.ndim >= 2]
+    return max(sizes, default=0) * min(columns, default=1)

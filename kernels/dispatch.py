@@ -1,0 +1,279 @@
+"""Which back end serves an op: chosen once for a signature, overridable, explained. Importing this needs no torch.
+
+An op (``attention``, ``linear``) is a function with several back ends. Which one runs is settled in this order:
+
+1. the call's own argument, ``attention(q, k, v, backend="torch")``;
+2. the innermost ``with use(attention="torch"):``;
+3. the environment, ``PIPEGRAPH_KERNELS=attention=torch,linear=reference``, read once;
+4. the highest rank among those that can serve the signature and whose numerics class is ``exact`` (any class if the
+   call says ``precision="fast"``).
+
+A choice by 1 to 3 that cannot serve raises ``KernelError`` with the reason. A choice is remembered, so that a later
+call of the same signature costs one dictionary hit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import isfunction
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+OPS: Final = ("attention", "linear")
+"""Every op; each lives in the module of its name and registers itself when that is imported."""
+GROUP: Final = "pipegraph.kernels"
+"""Entry-point group of other packages' back ends: each entry is a function that is called with ``register``."""
+VARIABLE: Final = "PIPEGRAPH_KERNELS"
+_REMEMBERED: Final = 4096
+Numerics = Literal["exact", "reduced"]
+"""exact: as near to float64 as the inputs' dtype allows (docs/kernels.md has the bounds). reduced: quantizes inside."""
+
+
+class KernelError(ValueError):
+    """A call that no back end can serve, or a choice of back end that cannot be honoured."""
+
+
+class Signature(Protocol):
+    """What back ends may decide on; each op has its own class."""
+
+    @property
+    def device(self) -> str:
+        """Device type, e.g. ``cpu``."""
+        ...
+
+    @property
+    def precision(self) -> str:
+        """``exact``, or ``fast`` to allow reduced numerics."""
+        ...
+
+
+S = TypeVar("S", bound=Signature)
+
+
+def _nothing(*_: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend(Generic[S]):
+    """One implementation of an op."""
+
+    op: str
+    name: str
+    fn: Callable[..., Any]
+    """A plain Python function with the signature that the op's module documents."""
+    rank: Callable[[S], float]
+    """How good it is for a signature that it can serve; the highest wins."""
+    refuses: Callable[[S], str] = _nothing
+    """Why it cannot serve a signature; empty if it can."""
+    missing: Callable[[], str] = _nothing
+    """Why it cannot run on this machine at all; empty if it can. Must not launch anything."""
+    numerics: Numerics = "exact"
+    source: str = "pipegraph"
+
+    def verdict(self, signature: S) -> str:
+        """Why this cannot serve; empty if it can."""
+        return self.missing() or self.refuses(signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One back end in the answer of :func:`explain`."""
+
+    op: str
+    backend: str
+    numerics: str
+    source: str
+    usable: bool
+    chosen: bool
+    why: str
+
+
+@dataclass(slots=True)
+class Op(Generic[S]):
+    """An op: its back ends and what was chosen for which signature."""
+
+    name: str
+    describe: Callable[[Any], S]
+    """Turns the key of a call into its signature; refuses impossible calls with ``KernelError``."""
+    sample: Callable[[str, str], S]
+    """A usual signature for a device type and dtype name, for :func:`explain`."""
+    memo: dict[Hashable, Backend[S]] = field(default_factory=dict)
+
+    def pick(self, key: Hashable, backend: str | None = None) -> Backend[S]:
+        """The back end for a call; ``key`` holds everything that ``describe`` needs."""
+        asked = (key, backend or _using.get().get(self.name))
+        try:
+            return self.memo[asked]
+        except KeyError:
+            pass
+        signature = self.describe(key)
+        chosen = self._explicit(signature, *asked[1:]) or self._best(signature)
+        if len(self.memo) >= _REMEMBERED:
+            self.memo.clear()
+        self.memo[asked] = chosen
+        return chosen
+
+    def _explicit(self, signature: S, name: str | None) -> Backend[S] | None:
+        name = name or _environment().get(self.name)
+        if not name:
+            return None
+        backend = backends(self.name)[_known(self.name, name)]
+        if reason := backend.verdict(signature):
+            raise KernelError(f"{self.name}: back end `{name}` was asked for but cannot serve: {reason}")
+        return backend
+
+    def _best(self, signature: S) -> Backend[S]:
+        able = [b for b in backends(self.name).values() if not (b.verdict(signature) or _lowers(b, signature))]
+        if not able:
+            reasons = "; ".join(f"{b.name}: {b.verdict(signature)}" for b in backends(self.name).values())
+            raise KernelError(f"{self.name}: no back end can serve {signature} ({reasons})")
+        return max(able, key=lambda b: b.rank(signature))
+
+
+_using: ContextVar[Mapping[str, str]] = ContextVar("pipegraph_kernels", default={})  # noqa: B039 - never changed
+_ops: dict[str, Op[Any]] = {}
+_backends: dict[str, dict[str, Backend[Any]]] = {name: {} for name in OPS}
+
+
+def define(op: Op[S]) -> Op[S]:
+    """Make an op known; called once by its module."""
+    _ops[op.name] = op
+    return op
+
+
+def register(backend: Backend[Any]) -> None:
+    """Add a back end.
+
+    Raises:
+        KernelError: unknown op, a name that is taken, or ``fn`` is no plain function.
+    """
+    if backend.op not in _backends:
+        raise KernelError(f"back end `{backend.name}` is for an unknown op `{backend.op}`; {_nearest(backend.op, OPS)}")
+    if not isfunction(backend.fn):  # the audit recognises back ends by their code
+        raise KernelError(f"{backend.op}: back end `{backend.name}` must be a plain function, not {backend.fn!r}")
+    if other := _backends[backend.op].get(backend.name):
+        raise KernelError(
+            f"{backend.op}: two back ends are called `{backend.name}`: from {other.source} and {backend.source}"
+        )
+    _backends[backend.op][backend.name] = backend
+    if backend.op in _ops:
+        _ops[backend.op].memo.clear()
+
+
+def backends(op: str) -> Mapping[str, Backend[Any]]:
+    """The back ends of an op by name, those of other packages included."""
+    import_module(f"pipegraph.kernels.{op}")
+    _plugins()
+    return _backends[op]
+
+
+@contextmanager
+def use(choices: str = "", /, **by_op: str) -> Iterator[None]:
+    """Choose back ends inside a ``with``: ``use("attention=torch,linear=torch")`` or ``use(attention="torch")``.
+
+    Holds for the current thread (context) only and goes back to what was before; other ops stay as they were.
+    """
+    chosen = parse(choices) | by_op
+    for op, name in chosen.items():
+        _known(op, name)
+    token = _using.set({**_using.get(), **chosen})
+    try:
+        yield
+    finally:
+        _using.reset(token)
+
+
+def parse(choices: str) -> dict[str, str]:
+    """Read ``attention=torch,linear=reference``."""
+    pairs = [part.partition("=") for part in choices.replace(" ", "").split(",") if part]
+    for op, equals, name in pairs:
+        if not (op and equals and name):
+            raise KernelError(
+                f"cannot read {choices!r} as a choice of kernels; write e.g. attention=torch,linear=torch"
+            )
+    return {op: name for op, _, name in pairs}
+
+
+def explain(op: str | None = None, device: str = "cpu", dtype: str = "float32") -> list[Report]:
+    """Every back end of an op (or of all): can it serve the op's usual call on ``device`` in ``dtype``, and why (not).
+
+    Loads torch, but neither diffusers nor transformers.
+    """
+    reports = [r for name in ([op] if op else OPS) for r in _explain(name, device, dtype)]
+    broken = [Report("*", name, "", "entry point", False, False, why) for name, why in _plugins().items() if why]
+    return reports + broken
+
+
+def used() -> dict[str, list[str]]:
+    """The back ends that were chosen in this process so far, by op."""
+    return {name: sorted({b.name for b in op.memo.values()}) for name, op in _ops.items() if op.memo}
+
+
+def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
+    found = backends(_known_op(op))
+    signature = _ops[op].sample(device, dtype)
+    asked, origin = _using.get().get(op), "use()"
+    if not asked:
+        asked, origin = _environment().get(op), VARIABLE
+    best = found[asked] if asked else _ops[op]._best(signature)
+    for b in sorted(found.values(), key=lambda b: (b is not best, -b.rank(signature), b.name)):
+        reason = b.verdict(signature)
+        if b is best:
+            why = f"asked for by {origin}" if asked else "highest rank of those that can serve"
+            why += f", but it cannot serve: {reason}" if reason else ""
+        elif reason or _lowers(b, signature):
+            why = reason or 'lowers the numerics class; only with precision="fast" or when asked for by name'
+        else:
+            why = f"can serve; `{best.name}` " + ("was asked for" if asked else "ranks higher")
+        yield Report(op, b.name, b.numerics, b.source, not reason, b is best and not reason, why)
+
+
+def _lowers(backend: Backend[Any], signature: Signature) -> bool:
+    return backend.numerics != "exact" and signature.precision != "fast"
+
+
+@cache
+def _environment() -> dict[str, str]:
+    chosen = parse(os.environ.get(VARIABLE, ""))
+    for op, name in chosen.items():
+        _known(op, name)
+    return chosen
+
+
+@cache
+def _plugins() -> dict[str, str]:
+    """Load other packages' back ends; name of the entry point -> what went wrong, empty if nothing."""
+    outcome = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()(register)
+            outcome[entry.name] = ""
+        except Exception as e:  # another package's fault must not stop ours; `explain` tells it
+            outcome[entry.name] = f"{type(e).__name__}: {e}"
+    return outcome
+
+
+def _known_op(op: str) -> str:
+    if op not in OPS:
+        raise KernelError(f"there is no op `{op}`; {_nearest(op, OPS)}")
+    return op
+
+
+def _known(op: str, name: str) -> str:
+    found = backends(_known_op(op))
+    if name not in found:
+        raise KernelError(f"{op} has no back end `{name}`; {_nearest(name, found)}")
+    return name
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean `{near[0]}`?" if near else "there are: " + ", ".join(known)

@@ -1,0 +1,120 @@
+"""diffusers' attention on the op ``attention``: its dispatcher, and the older processors that bypass it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .attention import attention
+from .dispatch import KernelError
+
+NAME = "pipegraph"
+
+
+def install(model: nn.Module) -> None:
+    """Put every attention processor of a diffusers model on the layer; refuses a model with one that it cannot."""
+    from diffusers.models.attention_processor import Attention, AttnProcessor, AttnProcessor2_0
+
+    backend = _register()
+    unknown: set[str] = set()
+    for part in model.modules():
+        processor = getattr(part, "processor", None)
+        if processor is None or isinstance(processor, LayerAttnProcessor):
+            continue
+        if hasattr(processor, "_attention_backend"):
+            processor._attention_backend = backend
+        elif isinstance(part, Attention) and type(processor) in (AttnProcessor, AttnProcessor2_0):
+            part.set_processor(LayerAttnProcessor())
+        else:
+            unknown.add(type(processor).__name__)
+    if unknown:
+        raise KernelError(f"{type(model).__name__}: attention of {', '.join(sorted(unknown))} is not on the layer yet")
+
+
+@cache
+def _register() -> Any:
+    """Add our name to diffusers' attention back ends, which has no public way: names are members of an enum."""
+    from diffusers.models.attention_dispatch import AttentionBackendName as Names
+    from diffusers.models.attention_dispatch import _AttentionBackendRegistry as Registry
+
+    member = str.__new__(Names, NAME)
+    member._name_, member._value_ = NAME.upper(), NAME
+    member._sort_order_ = len(Names)
+    Names._member_names_.append(member._name_)
+    Names._member_map_[member._name_] = member
+    Names._value2member_map_[NAME] = member
+    Registry.register(member)(attend)
+    return member
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    _parallel_config: Any = None,
+) -> Tensor:
+    """The dispatcher's function: (B, S, H, D) in and out; a 2-D mask is one over keys, (B, Skv)."""
+    if dropout_p or _parallel_config is not None:
+        raise KernelError("attention on the layer has neither dropout nor context parallelism")
+    mask = bias = None
+    if attn_mask is not None:
+        if attn_mask.ndim == 2 and attn_mask.shape == (query.shape[0], key.shape[1]):
+            attn_mask = attn_mask[:, None, None]
+        mask, bias = (attn_mask, None) if attn_mask.dtype == torch.bool else (None, attn_mask)
+    if is_causal and query.shape[1] != key.shape[1]:  # torch aligns to the first key, we to the last
+        raise KernelError("causal attention of diffusers with other numbers of queries and keys is not on the layer")
+    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+    return attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale).transpose(1, 2)
+
+
+class LayerAttnProcessor:
+    """What diffusers' AttnProcessor and AttnProcessor2_0 compute, with the attention itself on the layer.
+
+    Serves the ``Attention`` blocks of autoencoders and UNets.
+    """
+
+    def __call__(
+        self,
+        attn: Any,
+        hidden_states: Tensor,
+        encoder_hidden_states: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        temb: Tensor | None = None,
+    ) -> Tensor:
+        """hidden_states is (B, S, C), or (B, C, H, W) whose pixels become tokens; gives the same shape."""
+        residual = x = hidden_states
+        if attn.spatial_norm is not None:
+            x = attn.spatial_norm(x, temb)
+        if hidden_states.ndim == 4:
+            x = x.flatten(2).transpose(1, 2)
+        if attn.group_norm is not None:
+            x = attn.group_norm(x.transpose(1, 2)).transpose(1, 2)
+        context = x if encoder_hidden_states is None else encoder_hidden_states
+        if encoder_hidden_states is not None and attn.norm_cross:
+            context = attn.norm_encoder_hidden_states(context)
+        q, k, v = (
+            y.unflatten(-1, (attn.heads, -1)).transpose(1, 2)
+            for y in (attn.to_q(x), attn.to_k(context), attn.to_v(context))
+        )
+        q = q if attn.norm_q is None else attn.norm_q(q)
+        k = k if attn.norm_k is None else attn.norm_k(k)
+        bias = None
+        if attention_mask is not None:  # additive, as diffusers' models prepare it
+            bias = attn.prepare_attention_mask(attention_mask, k.shape[2], k.shape[0])
+            bias = bias.view(k.shape[0], attn.heads, -1, bias.shape[-1])
+        y = attention(q, k, v, bias=bias, scale=attn.scale).transpose(1, 2).flatten(2)
+        y = attn.to_out[1](attn.to_out[0](y))
+        if hidden_states.ndim == 4:
+            y = y.transpose(1, 2).reshape(hidden_states.shape)
+        if attn.residual_connection:
+            y = y + residual
+        out: Tensor = y / attn.rescale_output_factor
+        return out
