@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Step, node, outputs
+from pipegraph.runtime.node import Auto, Step, node, outputs
 
 from .wire import Image, Mask
 
@@ -59,8 +59,8 @@ def empty_image(
 def image_scale(
     image: Image,
     upscale_method: Method = "nearest-exact",
-    width: SizeOrAny = 512,
-    height: SizeOrAny = 512,
+    width: Annotated[SizeOrAny, Auto("width")] = 512,
+    height: Annotated[SizeOrAny, Auto("height")] = 512,
     crop: Literal["disabled", "center"] = "disabled",
 ) -> Image:
     """Scale pictures to a size. A side of 0 follows from the other one and the aspect ratio; two leave all as it is.
