@@ -1,7 +1,7 @@
 """What a network predicts and at which noise levels: everything a sampler must know of a model, and no weights.
 
 Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` turns sigma into the network's input,
-scaling and timestep, and the network's output into x0. Two kinds: ``Flow`` (rectified flow: x = sigma n + (1 - sigma) z;
+scaling and timestep, and the network's output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z;
 Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas seen as
 x = z + sigma n, predicting noise or v; Karras et al. 2022, arXiv 2206.00364; Salimans and Ho 2022, arXiv 2202.00512).
 """
@@ -83,7 +83,7 @@ class Flow:
     multiplier: float = 1.0
     """The network is told sigma * multiplier: 1000 for SD3 and Wan, 1 where it scales by itself as FLUX does."""
     entries: int = 1000
-    flow: bool = True
+    flow = True
 
     @classmethod
     def from_mu(cls, mu: float) -> Flow:
@@ -139,7 +139,7 @@ class Discrete:
     beta_start: float = 0.00085
     beta_end: float = 0.012
     entries: int = 1000
-    flow: bool = False
+    flow = False
 
     @cached_property
     def table(self) -> Tensor:

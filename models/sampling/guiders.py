@@ -1,0 +1,149 @@
+"""Guidance: from a model and its conditionings to one denoised prediction, in x0 space.
+
+Classifier-free guidance (Ho and Salimans 2022, arXiv 2207.12598): d = d_neg + cfg (d_pos - d_neg). Positive and
+negative are one call of the model, which batches what can be batched; at cfg 1 the negative is not asked at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from pipegraph.models.model import Model, Prepared
+
+    from .model_sampling import ModelSampling
+
+FEATHER = 8
+"""Latent cells over which an area of a conditioning fades out towards the rest of the picture."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Guider:
+    """The value on a GUIDER wire: a model and what it is to follow."""
+
+    model: Model
+    positive: Sequence[Any]
+    negative: Sequence[Any] | None = None
+    """None: no guidance, the positive prediction is taken as it is."""
+    cfg: float = 1.0
+
+    @property
+    def guided(self) -> bool:
+        """Whether the negative is asked."""
+        return self.negative is not None and not math.isclose(self.cfg, 1.0)
+
+    def warnings(self) -> list[str]:
+        """What a user might not expect of these settings, as sentences."""
+        told = []
+        if self.negative is not None and not self.guided and any(_says_something(item) for item in self.negative):
+            told.append("cfg is 1: the negative prompt is not used")
+        if self.guided and self.model.recommended.get("cfg") == 1:
+            told.append(
+                f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
+            )
+        return told
+
+    def denoiser(self, x: Tensor) -> GuidedDenoiser:
+        """Prepare the conditionings for a run on states like ``x`` [B, ...]."""
+        negative = list(self.negative or ()) if self.guided else []
+        if not self.positive or (self.guided and not negative):
+            raise ValueError("a conditioning is empty: it needs at least one entry")
+        entries = self.model.prepare([*self.positive, *negative], x)
+        branches = [_Branch(entries[: len(self.positive)], x)]
+        if self.guided:
+            branches.append(_Branch(entries[len(self.positive) :], x))
+        return GuidedDenoiser(self.model, branches, self.cfg)
+
+
+def _says_something(item: Sequence[Any]) -> bool:
+    """Whether a conditioning entry is of a text that is not blank."""
+    text = item[1].get("text", "")
+    return bool(text.strip() if isinstance(text, str) else text)
+
+
+class _Branch:
+    """The entries of one conditioning, and where and how much each of them counts."""
+
+    def __init__(self, entries: Sequence[Prepared], x: Tensor) -> None:
+        self.entries = entries
+        self.weights = [_weight(entry, x) for entry in entries]
+
+    def acting(self, sigma: float) -> list[int]:
+        return [i for i, entry in enumerate(self.entries) if entry.acts(sigma)]
+
+    def combine(self, acting: Sequence[int], predictions: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Average of the predictions, weighted place by place; 0 where no entry says anything."""
+        if len(acting) == 1 and self.weights[acting[0]] is None:
+            return predictions[0]
+        total, weights = torch.zeros_like(x), torch.zeros_like(x)
+        for i, prediction in zip(acting, predictions, strict=True):
+            entry, weight = self.entries[i], self.weights[i]
+            share = entry.strength if weight is None else entry.strength * weight
+            entry.crop(total).add_(prediction * share)
+            entry.crop(weights).add_(share)
+        return torch.where(weights == 0, total, total / weights)
+
+
+def _weight(entry: Prepared, x: Tensor) -> Tensor | None:
+    """How much an entry counts at each place of its area, shape that broadcasts to its part of x; None: 1."""
+    if entry.mask is not None:
+        return entry.crop(fit_mask(entry.mask, x))
+    if entry.area is None:
+        return None
+    height, width, top, left = entry.area
+    rows = _fade(height, top, x.shape[-2], x.device)
+    return rows[:, None] * _fade(width, left, x.shape[-1], x.device)
+
+
+def _fade(size: int, start: int, whole: int, device: torch.device) -> Tensor:
+    """1 inside, rising by eighths from the edges that are not edges of the picture."""
+    ramp = torch.ones(size, device=device)
+    steps = torch.arange(1, FEATHER + 1, device=device)[:size] / FEATHER
+    if start > 0:
+        ramp[: len(steps)] *= steps
+    if start + size < whole:
+        ramp[-len(steps) :] *= steps.flip(0)
+    return ramp
+
+
+def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
+    """A mask [H, W], [B, H, W] or [B, 1, H, W] resized for the state x [B, C, ..., h, w]: [B or 1, 1, ..., h, w]."""
+    mask = mask.to(x.device, x.dtype).reshape(-1, 1, *mask.shape[-2:])
+    if mask.shape[-2:] != x.shape[-2:]:
+        mask = nn.functional.interpolate(mask, x.shape[-2:], mode="bilinear")
+    if len(mask) not in (1, len(x)):
+        # ComfyUI repeats a shorter stack of masks over the batch.
+        mask = mask.repeat(-(-len(x) // len(mask)), 1, 1, 1)[: len(x)]
+    return mask.reshape(len(mask), *[1] * (x.ndim - 3), *mask.shape[-2:])
+
+
+class GuidedDenoiser:
+    """A guider at work: (x, sigma) -> x0, counting what it costs."""
+
+    def __init__(self, model: Model, branches: Sequence[_Branch], cfg: float) -> None:
+        self._model, self._branches, self._cfg = model, branches, cfg
+        self.sampling: ModelSampling = model.sampling
+        self.calls = 0
+        """How often the model was asked."""
+        self.rows = 0
+        """Most pictures the model saw in one call: batch x conditionings."""
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        acting = [branch.acting(sigma) for branch in self._branches]
+        asked = [branch.entries[i] for branch, these in zip(self._branches, acting, strict=True) for i in these]
+        predictions = []
+        if asked:
+            predictions = self._model.predict(x, x.new_full((len(x),), sigma), asked)
+            self.calls += 1
+            self.rows = max(self.rows, len(asked) * len(x))
+        split = len(acting[0])
+        positive = self._branches[0].combine(acting[0], predictions[:split], x)
+        if len(self._branches) == 1:
+            return positive
+        return torch.lerp(self._branches[1].combine(acting[1], predictions[split:], x), positive, self._cfg)

@@ -1,0 +1,133 @@
+"""One sampling run: from a LATENT, noise, a guider and sigmas to the finished LATENT."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .guiders import GuidedDenoiser, Guider, fit_mask
+from .model_sampling import ModelSampling
+from .noise import ItemNoise, Noise, initial_noise
+from .samplers import Sampler
+from .steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did, for the run record."""
+
+    sampler: str
+    steps: int
+    model_calls: int
+    sigma_first: float | None
+    sigma_last: float | None
+    rows_per_step: int
+    """Pictures in a call of the model: batch size times conditionings."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sampled:
+    """The end of a run; both tensors are VAE latents, float32 on the CPU, of the shape of the LATENT's samples."""
+
+    samples: Tensor
+    denoised: Tensor
+    """The model's last prediction; equals ``samples`` for a run that ends at sigma 0."""
+    report: Report
+
+
+def sample(
+    guider: Guider, noise: Noise, sampler: Sampler, sigmas: Tensor, latent: Mapping[str, Any]
+) -> Generator[Step, None, Sampled]:
+    """Run a sampler; yields after each step.
+
+    No step (fewer than two sigmas): the samples come back as they are and the model is not called. A ``noise_mask``
+    in the LATENT (1 = paint anew) keeps the rest as it is.
+
+    Raises:
+        ValueError: the sigmas do not fall to 0 or above, or the latent is not one of this model's.
+    """
+    levels = sigmas.detach().float().cpu()
+    if len(levels) < 2:
+        untouched = latent["samples"]
+        return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0))
+    if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
+        raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
+    samples, denoised, report = yield from _run(guider, noise, sampler, levels, latent)
+    # Outside of inference mode: what goes on a wire is an ordinary tensor.
+    return Sampled(samples.clone(), denoised.clone(), report)
+
+
+def _short(values: Tensor) -> str:
+    shown = ", ".join(f"{v:.4g}" for v in values[:8].tolist())
+    return f"[{shown}, ...]" if len(values) > 8 else f"[{shown}]"
+
+
+@torch.inference_mode()
+def _run(
+    guider: Guider, noise: Noise, sampler: Sampler, levels: Tensor, latent: Mapping[str, Any]
+) -> Generator[Step, None, tuple[Tensor, Tensor, Report]]:
+    model, sampling = guider.model, guider.model.sampling
+    given = fit_channels(latent["samples"], model.latent.channels)
+    # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
+    start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
+    # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
+    clean = given.to(model.device, torch.float32)
+    clean = model.process_in(clean) if is_filled(given) else clean
+    first, last = float(levels[0]), float(levels[-1])
+    max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
+    x = sampling.noise_scaling(first, start_noise, clean, max_denoise=max_denoise)
+    denoiser = guider.denoiser(x)
+    denoise: GuidedDenoiser | MaskedDenoiser = denoiser
+    if latent.get("noise_mask") is not None:
+        if sampler.fresh_mask_noise and not noise.silent:
+            start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.device)
+        denoise = MaskedDenoiser(denoiser, fit_mask(latent["noise_mask"], x), clean, start_noise)
+    steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
+    prediction = x
+    try:
+        while True:
+            step = next(steps)
+            prediction = step.denoised
+            yield step
+    except StopIteration as stop:
+        x = sampling.inverse_noise_scaling(last, stop.value)
+    report = Report(sampler.name, len(levels) - 1, denoiser.calls, first, last, denoiser.rows)
+    return model.process_out(x).cpu(), model.process_out(prediction).cpu(), report
+
+
+class MaskedDenoiser:
+    """For inpainting: where the mask is 0 the state is the noised original and the prediction the original."""
+
+    def __init__(self, inner: GuidedDenoiser, mask: Tensor, clean: Tensor, noise: Tensor) -> None:
+        self._inner, self._mask, self._clean, self._noise = inner, mask, clean, noise
+        self.sampling: ModelSampling = inner.sampling
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        kept = self.sampling.noise_scaling(sigma, self._noise, self._clean)
+        denoised = self._inner(torch.lerp(kept, x, self._mask), sigma)
+        return torch.lerp(self._clean, denoised, self._mask)
+
+
+def is_filled(samples: Tensor) -> bool:
+    """Whether a latent holds anything: an empty one is known by all its values being exactly 0."""
+    return bool(samples.any())
+
+
+def fit_channels(samples: Tensor, channels: int) -> Tensor:
+    """A latent with the model's number of channels: an empty one is remade, a filled one must have it.
+
+    EmptyLatentImage cannot know the model and makes 4 channels.
+    """
+    if samples.shape[1] == channels:
+        return samples
+    if is_filled(samples):
+        raise ValueError(f"the latent has {samples.shape[1]} channels, this model's latents have {channels}")
+    return samples.new_zeros(samples.shape[0], channels, *samples.shape[2:])

@@ -1,0 +1,42 @@
+"""The samplers by ComfyUI's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import samplers_ode as ode
+from . import samplers_sde as sde
+from .steps import SamplerFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """The value on a SAMPLER wire."""
+
+    name: str
+    run: SamplerFunction
+    drop_penultimate: bool = False
+    """Its schedules are made one step longer and lose their last sigma before 0, too close to it for its order."""
+    fresh_mask_noise: bool = False
+    """What a noise mask protects is noised with noise of its own, not the initial one."""
+
+
+SAMPLERS: dict[str, Sampler] = {
+    s.name: s
+    for s in (
+        Sampler("euler", ode.euler),
+        Sampler("euler_ancestral", sde.euler_ancestral),
+        Sampler("heun", ode.heun),
+        Sampler("dpm_2", ode.dpm_2, drop_penultimate=True),
+        Sampler("dpmpp_2m", ode.dpmpp_2m),
+        Sampler("dpmpp_2m_sde", sde.dpmpp_2m_sde),
+        Sampler("dpmpp_3m_sde", sde.dpmpp_3m_sde),
+        Sampler("lcm", sde.lcm),
+        Sampler("res_multistep", ode.res_multistep),
+        Sampler("gradient_estimation", ode.gradient_estimation),
+        Sampler("er_sde", sde.er_sde),
+        Sampler("ddim", ode.euler, fresh_mask_noise=True),
+        Sampler("uni_pc", ode.uni_pc, drop_penultimate=True),
+        Sampler("uni_pc_bh2", ode.uni_pc_bh2, drop_penultimate=True),
+    )
+}

@@ -1,0 +1,152 @@
+"""Samplers that draw fresh noise in each step.
+
+They work on the half log signal-to-noise ratio lambda = ln(alpha / sigma), with alpha = 1 for z + sigma n and
+1 - sigma for flow models. Each step asks ``noise`` once, and not at all where it goes to sigma 0, so the same
+generator gives the same noise to the same steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .model_sampling import ModelSampling
+from .steps import Denoiser, Step, StepNoise, Steps, each_step, euler_step
+
+
+def _lambda(sampling: ModelSampling, sigma: float) -> float:
+    return math.log(sampling.alpha(sigma) / sigma) if sigma else math.inf
+
+
+def _levels(sampling: ModelSampling, sigmas: Tensor) -> list[float]:
+    """The sigmas with a first one of 1 of a flow model, where lambda is -inf, moved down by 1e-4 of the way."""
+    levels: list[float] = sigmas.tolist()
+    if sampling.flow and levels[0] >= 1:
+        levels[0] = max(sampling.percent_to_sigma(1e-4), (1 + levels[1]) / 2)
+    return levels
+
+
+def euler_ancestral(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, eta: float = 1.0) -> Steps:
+    """Euler down to below the next sigma, then noise up to it (DDPM's posterior at eta 1)."""
+    for done, total, s, to in each_step(sigmas.tolist()):
+        d = denoise(x, s)
+        if to == 0:
+            x = d
+        elif denoise.sampling.flow:
+            down = to * (1 + (to / s - 1) * eta)
+            keep = (1 - to) / (1 - down)
+            up = math.sqrt(max(to**2 - (down * keep) ** 2, 0.0))
+            x = keep * euler_step(x, d, s, down) + up * noise(x)
+        else:
+            up = min(to, eta * to * math.sqrt(s**2 - to**2) / s)
+            x = euler_step(x, d, s, math.sqrt(to**2 - up**2)) + up * noise(x)
+        yield Step(done, total, s, d)
+    return x
+
+
+def lcm(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+    """Jump to the prediction and noise it again (latent consistency models, arXiv 2310.04378)."""
+    for done, total, s, to in each_step(sigmas.tolist()):
+        x = d = denoise(x, s)
+        if to > 0:
+            x = denoise.sampling.noise_scaling(to, noise(d), d)
+        yield Step(done, total, s, d)
+    return x
+
+
+def dpmpp_2m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, eta: float = 1.0) -> Steps:
+    """SDE-DPM-Solver++(2M) (arXiv 2211.01095, section 5), midpoint form."""
+    sampling = denoise.sampling
+    before: tuple[float, Tensor] | None = None
+    for done, total, s, to in each_step(_levels(sampling, sigmas)):
+        d = denoise(x, s)
+        if to == 0:
+            x = d
+        else:
+            h = _lambda(sampling, to) - _lambda(sampling, s)
+            gain = -sampling.alpha(to) * math.expm1(-(1 + eta) * h)
+            x = (to / s * math.exp(-eta * h)) * x + gain * d
+            if before is not None:
+                x = x + (gain / 2 * h / before[0]) * (d - before[1])
+            x = x + (to * math.sqrt(-math.expm1(-2 * eta * h))) * noise(x)
+            before = (h, d)
+        yield Step(done, total, s, d)
+    return x
+
+
+def dpmpp_3m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, eta: float = 1.0) -> Steps:
+    """SDE-DPM-Solver++ with a parabola in lambda through the last three predictions."""
+    sampling = denoise.sampling
+    seen: list[tuple[float, Tensor]] = []  # (length of the step that began there, prediction), newest first
+    for done, total, s, to in each_step(_levels(sampling, sigmas)):
+        d = denoise(x, s)
+        if to == 0:
+            x = d
+        else:
+            h = _lambda(sampling, to) - _lambda(sampling, s)
+            reach = (1 + eta) * h
+            x = (to / s * math.exp(-eta * h)) * x - (sampling.alpha(to) * math.expm1(-reach)) * d
+            x = x + sampling.alpha(to) * _bend(d, seen, h, reach)
+            x = x + (to * math.sqrt(-math.expm1(-2 * eta * h))) * noise(x)
+            seen = [(h, d), *seen[:1]]
+        yield Step(done, total, s, d)
+    return x
+
+
+def _bend(d: Tensor, seen: list[tuple[float, Tensor]], h: float, reach: float) -> Tensor | float:
+    """What slope and curvature of x0 in lambda add to a step of ``h``."""
+    if not seen:
+        return 0.0
+    phi2 = math.expm1(-reach) / reach + 1
+    slope = (d - seen[0][1]) * (h / seen[0][0])
+    if len(seen) == 1:
+        return phi2 * slope
+    r0, r1 = seen[0][0] / h, seen[1][0] / h
+    change = slope - (seen[0][1] - seen[1][1]) / r1
+    phi3 = phi2 / reach - 0.5
+    return phi2 * (slope + change * (r0 / (r0 + r1))) - (phi3 / (r0 + r1)) * change
+
+
+def er_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+    """Extended reverse-time SDE solver, order 3, with the noise scale phi(u) = u (exp(u^0.3) + 10) (arXiv 2309.06169).
+
+    u = sigma / alpha. The two integrals of the paper's order 2 and 3 terms are taken by the midpoint rule.
+    """
+    sampling = denoise.sampling
+    before: list[tuple[float, Tensor]] = []  # (u, prediction), newest first
+    slope_before: Tensor | None = None
+    for done, total, s, to in each_step(_levels(sampling, sigmas)):
+        d = denoise(x, s)
+        if to == 0:
+            x = d
+        else:
+            u, v = s / sampling.alpha(s), to / sampling.alpha(to)
+            r = _er_phi(v) / _er_phi(u)
+            area, moment = _er_integrals(u, v)
+            new = (r / sampling.alpha(s)) * x + (1 - r) * d
+            slope = None
+            if before:
+                slope = (d - before[0][1]) / (u - before[0][0])
+                new = new + (v - u + area * _er_phi(v)) * slope
+            if slope is not None and slope_before is not None:
+                curvature = (slope - slope_before) / ((u - before[1][0]) / 2)
+                new = new + ((v - u) ** 2 / 2 + moment * _er_phi(v)) * curvature
+            new = new + math.sqrt(max(v**2 - (u * r) ** 2, 0.0)) * noise(x)
+            x = sampling.alpha(to) * new
+            before, slope_before = [(u, d), *before[:1]], slope
+        yield Step(done, total, s, d)
+    return x
+
+
+def _er_phi(u: float) -> float:
+    return u * (math.exp(u**0.3) + 10)
+
+
+def _er_integrals(u: float, v: float, parts: int = 200) -> tuple[float, float]:
+    """Integrals from v to u of 1 / phi and of (l - u) / phi."""
+    width = (u - v) / parts
+    at = v + width * (torch.arange(parts, dtype=torch.float64) + 0.5)
+    density = width / (at * (at.pow(0.3).exp() + 10))
+    return float(density.sum()), float(((at - u) * density).sum())
