@@ -247,6 +247,11 @@ class NodeSpec:
 _OUTPUTS: set[type] = set()
 
 
+def is_outputs(cls: type) -> bool:
+    """Whether ``outputs`` made this class: its fields are a node's outputs."""
+    return cls in _OUTPUTS
+
+
 @dataclass_transform(frozen_default=True)
 def outputs(cls: type[T]) -> type[T]:
     """Mark a class as the named outputs of a node: a frozen dataclass, one field an output."""
@@ -424,17 +429,20 @@ def broken_limit(port: Port, value: Any) -> str:
     """The limit of ``port`` that ``value`` breaks, in words, or an empty string. Computed choices are not asked."""
     if value is None:
         return "" if port.nullable or port.seed else "a value"
-    if value == "auto" and port.auto:
+    if port.auto and value == "auto":
         return ""
     if isinstance(port.choices, tuple):
         return "" if value in port.choices else "one of " + ", ".join(map(repr, port.choices))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
-    limits = [
-        (port.minimum is None or value >= port.minimum, f"at least {port.minimum}"),
-        (port.maximum is None or value <= port.maximum, f"at most {port.maximum}"),
-        (port.above is None or value > port.above, f"above {port.above}"),
-        (port.below is None or value < port.below, f"below {port.below}"),
-        (port.multiple_of is None or value % port.multiple_of == 0, f"a multiple of {port.multiple_of}"),
-    ]
-    return next((words for holds, words in limits if not holds), "")
+    if port.minimum is not None and not value >= port.minimum:
+        return f"at least {port.minimum}"
+    if port.maximum is not None and not value <= port.maximum:
+        return f"at most {port.maximum}"
+    if port.above is not None and not value > port.above:
+        return f"above {port.above}"
+    if port.below is not None and not value < port.below:
+        return f"below {port.below}"
+    if port.multiple_of is not None and value % port.multiple_of:
+        return f"a multiple of {port.multiple_of}"
+    return ""

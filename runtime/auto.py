@@ -1,0 +1,137 @@
+"""``"auto"`` in a graph: the model's own recommendation, found through the loaders that feed a node."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipegraph.graphs.errors import Problem, shown
+
+from .check import CheckedGraph, CheckedNode
+from .values import Misfit, fit
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What an ``auto`` became."""
+
+    node: str
+    input: str
+    key: str
+    """What was asked for, e.g. ``steps``."""
+    value: Any
+    source: str
+    """Id of the loader whose model recommends it, or ``default`` where the node's own default counts."""
+
+
+def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], list[Problem]]:
+    """Find a value for each ``auto``: from the loaders upstream of the node, else from all loaders of the graph.
+
+    Args:
+        checked: The graph.
+        nodes: Those that may run, each after those it reads from.
+
+    Returns:
+        By node id what was found, and the problems where there is no value or more than one.
+    """
+    asking = [(node, asked) for node in nodes if (asked := _asked(node))]
+    if not asking:
+        return {}, []
+    told: dict[str, Mapping[str, Any]] = {}
+    problems: list[Problem] = []
+    for node in nodes:
+        if node.entry.spec.recommend:
+            told[node.id] = _recommended(node, problems)
+    upstream = _upstream(nodes, told)
+    found: dict[str, list[Resolved]] = {}
+    for node, asked in asking:
+        for name, key in asked.items():
+            near = {id: told[id][key] for id in told if id in upstream[node.id] and key in told[id]}
+            offers = near or {id: values[key] for id, values in told.items() if key in values}
+            answer = _agreed(node, name, key, offers, told, problems)
+            if answer:
+                found.setdefault(node.id, []).append(answer)
+    return found, problems
+
+
+def _asked(node: CheckedNode) -> dict[str, str]:
+    """Input -> key, of the inputs that are ``auto``."""
+    ports = node.entry.spec.inputs
+    return {
+        name: key
+        for name, value in node.values.items()
+        if value == "auto" and type(value) is str and (key := ports[name].auto)
+    }
+
+
+def _recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:
+    """Ask a loader's ``recommend``; it is given those of the node's values that its parameters name."""
+    recommend = node.entry.spec.recommend
+    assert recommend
+    parameters = inspect.signature(recommend).parameters.values()
+    given = dict(node.values)
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        given = {p.name: given[p.name] for p in parameters if p.name in given}
+    if any(p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in given for p in parameters):
+        return {}  # the name of the model comes over a link and is not known yet
+    try:
+        return recommend(**given)
+    except (LookupError, OSError, ValueError) as e:
+        message = f"its model's recommendations cannot be read: {e}"
+        problems.append(Problem(code="no_recommendation", message=message, node=node.id, title=node.title))
+        return {}
+
+
+def _upstream(nodes: Sequence[CheckedNode], loaders: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """For each node the loaders it depends on."""
+    found: dict[str, frozenset[str]] = {}
+    for node in nodes:
+        sets = {found[source] for _, source, _ in node.links}
+        own = frozenset([node.id]) if node.id in loaders else frozenset()
+        found[node.id] = own.union(*sets) if own or len(sets) > 1 else next(iter(sets), own)
+    return found
+
+
+def _agreed(
+    node: CheckedNode,
+    name: str,
+    key: str,
+    offers: Mapping[str, Any],
+    loaders: Mapping[str, Any],
+    problems: list[Problem],
+) -> Resolved | None:
+    port = node.entry.spec.inputs[name]
+    values = [*offers.values()]
+
+    def bad(code: str, message: str, hint: str, got: str = "", wanted: str = "") -> None:
+        problems.append(
+            Problem(
+                code=code,
+                message=message,
+                node=node.id,
+                title=node.title,
+                input=name,
+                got=got,
+                wanted=wanted,
+                hint=hint,
+            )
+        )
+
+    if not values:
+        if not port.required and port.default is not None and port.default != "auto":
+            return Resolved(node.id, name, key, port.default, "default")
+        why = "no model in the graph recommends one" if loaders else "the graph loads no model that could recommend one"
+        bad("no_recommendation", f'"auto" has no value for {key}: {why}', "Give a value.")
+        return None
+    if any(value != values[0] for value in values):
+        told = ", ".join(f'"{id}": {shown(value)}' for id, value in offers.items())
+        bad("conflicting_recommendations", f"the models recommend different values for {key}", "Give a value.", told)
+        return None
+    try:
+        value = fit(port, values[0], port.choices if isinstance(port.choices, tuple) else None)
+    except Misfit as e:
+        bad("bad_recommendation", f"the model's recommendation for {key} does not fit", "", shown(values[0]), e.wanted)
+        return None
+    return Resolved(node.id, name, key, value, next(iter(offers)))

@@ -1,0 +1,205 @@
+"""The catalogue: every node that can be used, from pipegraph itself, installed packs and files the user names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from pipegraph.graphs.errors import nearest
+
+from .errors import DeclarationError
+from .node import MISSING, NodeSpec
+from .values import PLAIN, is_plain
+
+GROUP: Final = "pipegraph.nodes"
+"""Entry-point group of installed packs, and the package of pipegraph's own nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPack:
+    """A module of nodes that could not be imported."""
+
+    source: str
+    error: str
+    """One line."""
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A node in the catalogue, with what checking and planning ask of it again and again."""
+
+    spec: NodeSpec
+    source: str
+    """Module, distribution or file that it came from."""
+    defaults: Mapping[str, Any] = field(init=False)
+    """Port name -> default, of those that have one, in the order of the ports."""
+    required: frozenset[str] = field(init=False)
+    output_index: Mapping[str, int] = field(init=False)
+    output_types: tuple[str, ...] = field(init=False)
+    plain_outputs: tuple[int, ...] = field(init=False)
+    """Outputs that are numbers, texts or booleans."""
+    plain: frozenset[str] = field(init=False)
+    """Inputs that take numbers, texts or booleans only."""
+    lazy: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ports = self.spec.inputs.values()
+        put = object.__setattr__
+        put(self, "defaults", {p.name: p.default for p in ports if p.default is not MISSING})
+        put(self, "required", frozenset(p.name for p in ports if p.required))
+        put(self, "output_index", {name: i for i, name in enumerate(self.spec.outputs)})
+        types = tuple(p.type for p in self.spec.outputs.values())
+        put(self, "output_types", types)
+        put(self, "plain_outputs", tuple(i for i, kind in enumerate(types) if kind in PLAIN))
+        put(self, "plain", frozenset(p.name for p in ports if is_plain(p)))
+        put(self, "lazy", frozenset(p.name for p in ports if p.lazy))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Nodes by id, and the packs that could not be loaded."""
+
+    entries: Mapping[str, Entry]
+    broken: tuple[BrokenPack, ...] = ()
+
+    @classmethod
+    def load(cls, extra: Sequence[Path] = ()) -> Catalog:
+        """Collect pipegraph's own nodes, installed packs, and the files and folders in ``extra``.
+
+        Raises:
+            DeclarationError: two packs declare one id.
+            FileNotFoundError: a path in ``extra`` does not exist.
+        """
+        collector = _Collector()
+        collector.own()
+        collector.installed()
+        for path in extra:
+            collector.path(Path(path))
+        return cls(collector.entries, tuple(collector.broken))
+
+    @classmethod
+    def of(cls, *nodes: Any) -> Catalog:
+        """A catalogue of just these node functions or modules, for tests and for programs with their own nodes."""
+        collector = _Collector()
+        for node in nodes:
+            collector.take(node, str(getattr(node, "__module__", None) or getattr(node, "__name__", "?")))
+        return cls(collector.entries)
+
+    def __getitem__(self, id: str) -> NodeSpec:
+        """The node of this id; LookupError with the nearest names if there is none."""
+        if id not in self.entries:
+            raise LookupError(f'no node is called "{id}". {nearest(id, self.entries)}'.strip())
+        return self.entries[id].spec
+
+    def __iter__(self) -> Iterator[NodeSpec]:
+        return (entry.spec for entry in self.entries.values())
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.entries
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.broken: list[BrokenPack] = []
+
+    def take(self, found: Any, source: str) -> None:
+        """File the nodes of a module, a function, or an iterable of either."""
+        if isinstance(spec := getattr(found, "node_spec", None), NodeSpec):
+            self.add(spec, source)
+        elif isinstance(found, ModuleType):
+            for value in list(vars(found).values()):
+                if isinstance(getattr(value, "node_spec", None), NodeSpec):
+                    self.add(value.node_spec, source)
+        elif isinstance(found, Iterable):
+            for item in found:
+                self.take(item, source)
+        else:
+            raise DeclarationError(source, f"{found!r} is no node", "name a module or a list of @node functions")
+
+    def add(self, spec: NodeSpec, source: str) -> None:
+        there = self.entries.get(spec.id)
+        if there is None:
+            self.entries[spec.id] = Entry(spec, source)
+        elif there.spec is not spec:
+            first, second = (f"{s} ({e.where})" for s, e in ((there.source, there.spec), (source, spec)))
+            problem = f"node `{spec.id}` is declared twice: by {first} and by {second}"
+            raise DeclarationError(spec.where, problem, "rename one, or leave one pack out")
+
+    def imported(self, name: str, source: str) -> None:
+        """Import a module and file its nodes; a module that fails is listed and the rest goes on."""
+        try:
+            module = importlib.import_module(name)
+        except (Exception, SystemExit) as e:
+            self.fail(source, e)
+        else:
+            self.take(module, source)
+
+    def fail(self, source: str, error: BaseException) -> None:
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        self.broken.append(BrokenPack(source, line, "".join(traceback.format_exception(error))))
+
+    def own(self) -> None:
+        package = importlib.import_module(GROUP)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+            self.imported(f"{GROUP}.{module.name}", f"{GROUP}.{module.name}")
+
+    def installed(self) -> None:
+        for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+            source = f"{point.dist.name if point.dist else point.name} ({point.value})"
+            try:
+                found = point.load()
+            except (Exception, SystemExit) as e:
+                self.fail(source, e)
+            else:
+                self.take(found, source)
+
+    def path(self, path: Path) -> None:
+        """A Python file, a package, or a folder of Python files; relative imports between its files work."""
+        if not path.exists():
+            raise FileNotFoundError(f"no such file or folder of nodes: {path}")
+        path = path.resolve()
+        name = f"pipegraph_pack_{path.stem}_{blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+        if path.is_file():
+            self.file(path, name)
+            return
+        if (path / "__init__.py").is_file():
+            self.file(path / "__init__.py", name, folder=path)
+        else:
+            module = ModuleType(name)
+            module.__path__ = [str(path)]
+            sys.modules.setdefault(name, module)
+        for file in sorted(path.glob("*.py")):
+            if not file.stem.startswith("_"):
+                self.imported(f"{name}.{file.stem}", str(file))
+
+    def file(self, path: Path, name: str, folder: Path | None = None) -> None:
+        module = sys.modules.get(name)
+        if module is None:
+            places = [str(folder)] if folder else None
+            found = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
+            if found is None or found.loader is None:
+                self.broken.append(BrokenPack(str(path), "not a Python file"))
+                return
+            module = sys.modules[name] = importlib.util.module_from_spec(found)
+            try:
+                found.loader.exec_module(module)
+            except (Exception, SystemExit) as e:
+                del sys.modules[name]
+                self.fail(str(path), e)
+                return
+        self.take(module, str(path))

@@ -1,0 +1,417 @@
+"""Compare a graph with the catalogue and with what the call gives: every problem is found at once, nothing runs.
+
+checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red fox", "seed": "7"})
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
+from pipegraph.graphs.schema import Graph, GraphInput, InputRef, Link, NodeUse
+
+from .catalog import Catalog, Entry
+from .node import Port
+from .values import Misfit, convert, fit
+
+_BAD: Final = object()
+"""Stands for a value that was told of already."""
+MAX_DRAWN: Final = 2**53 - 1
+"""Drawn seeds are not larger, so that every reader of JSON keeps them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedNode:
+    """A node whose inputs are all known to fit."""
+
+    id: str
+    title: str
+    entry: Entry
+    values: Mapping[str, Any]
+    """Inputs that are no links, defaults included, in the order of the ports."""
+    links: Sequence[tuple[str, str, int]]
+    """(input, node id, number of its output), in the order of the ports."""
+    files: Mapping[str, Sequence[Path]]
+    """Input -> files and folders that it names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedGraph:
+    """A graph that can be planned."""
+
+    graph: Graph
+    """As loaded, with overrides put in."""
+    catalog: Catalog
+    nodes: Mapping[str, CheckedNode]
+    """All nodes, each after those it reads from."""
+    roots: Sequence[str]
+    """Nodes that must run: those that outputs name, and output nodes."""
+    inputs: Mapping[str, Any]
+    """Value of each graph input, converted, seeds drawn; ``auto`` stays ``auto``."""
+    outputs: Mapping[str, tuple[str, int]]
+    """Name of an output of the graph -> node id, number of its output."""
+    seeds: Mapping[str, int]
+    """Seeds that were drawn, by graph input or ``node.input``."""
+
+
+def check(
+    graph: Graph,
+    catalog: Catalog,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+) -> CheckedGraph:
+    """Check a graph with the values given to it.
+
+    Args:
+        graph: What ``load`` gave.
+        catalog: The nodes there are.
+        inputs: Values of the graph's inputs by name; texts, as a command line gives them, are converted.
+        overrides: Other inputs of nodes, as ``{"node.input": value}``; texts are converted by the input's type.
+
+    Raises:
+        GraphError: with every problem.
+    """
+    return _Check(graph, catalog).run(inputs or {}, overrides or {})
+
+
+@cache
+def compatible(source: str, target: str) -> bool:
+    """Whether an output of type ``source`` may feed an input of type ``target``."""
+    if source == target or "*" in (source, target):
+        return True
+    have, want = set(source.split(",")), set(target.split(","))
+    if have & want or "*" in want:
+        return True
+    return any((h, w) in _WIDENING for h in have for w in want)
+
+
+_WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
+
+
+class _Check:
+    def __init__(self, graph: Graph, catalog: Catalog) -> None:
+        self.graph, self.catalog = graph, catalog
+        self.problems: list[Problem] = []
+        self.inputs: dict[str, Any] = {}
+        self.seeds: dict[str, int] = {}
+        self.used: set[str] = set()
+        self.texts: dict[tuple[str, str], Any] = {}
+        self.choices: dict[int, Sequence[Any]] = {}
+        self.files: dict[tuple[int, str], Sequence[Path]] = {}
+        self.checked: dict[str, CheckedNode] = {}
+        self.settled: dict[str, dict[str, Any]] = {}
+
+    def run(self, inputs: Mapping[str, Any], overrides: Mapping[str, Any]) -> CheckedGraph:
+        self.override(overrides)
+        self.call(inputs)
+        for use in self.graph.nodes.values():
+            self.node(use)
+        for name in self.graph.inputs.keys() - self.used:
+            self.bad("unused_graph_input", f'no node reads the graph input "{name}"', place=f"inputs.{name}")
+        outputs = self.outputs()
+        roots = self.roots(outputs)
+        order = self.order(roots)
+        if self.problems:
+            raise GraphError(self.problems)
+        nodes = {id: self.checked[id] for id in order}
+        graph = self.graph
+        if self.settled:
+            uses = dict(graph.nodes)
+            for id, values in self.settled.items():
+                uses[id] = replace(uses[id], inputs={**uses[id].inputs, **values})
+            graph = replace(graph, nodes=uses)
+        return CheckedGraph(
+            graph=graph, catalog=self.catalog, nodes=nodes, roots=roots, inputs=self.inputs,
+            outputs=outputs, seeds=self.seeds,
+        )  # fmt: skip
+
+    def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:
+        if use:
+            more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
+        self.problems.append(Problem(code=code, message=message, **more))
+
+    # What the call gives
+
+    def override(self, overrides: Mapping[str, Any]) -> None:
+        nodes = dict(self.graph.nodes)
+        for address, value in overrides.items():
+            use, name = self.addressed(address)
+            if use is None:
+                hint = nearest(address.rpartition(".")[0], nodes) or "Write NODE.INPUT=VALUE."
+                self.bad("unknown_override", f'no node of the graph is meant by "{address}"', hint=hint)
+                continue
+            use = nodes[use.id]
+            nodes[use.id] = replace(use, inputs={**use.inputs, name: value})
+            self.texts[use.id, name] = value
+        if overrides:
+            self.graph = replace(self.graph, nodes=nodes)
+
+    def addressed(self, address: str) -> tuple[NodeUse | None, str]:
+        """Both ids and input names may hold dots: the longest id that exists counts."""
+        head = address
+        while "." in head:
+            head = head.rpartition(".")[0]
+            if head in self.graph.nodes:
+                return self.graph.nodes[head], address[len(head) + 1 :]
+        return None, ""
+
+    def call(self, given: Mapping[str, Any]) -> None:
+        for name in given.keys() - self.graph.inputs.keys():
+            listed = "Inputs of this graph: " + (", ".join(self.graph.inputs) or "none") + "."
+            message = f'the graph has no input "{name}"'
+            self.bad("unknown_run_input", message, input=name, hint=nearest(name, self.graph.inputs) or listed)
+        for name, port in self.graph.inputs.items():
+            if name in given:
+                self.inputs[name] = self.run_input(port, given[name], text=True)
+            elif port.required:
+                self.inputs[name] = _BAD
+                self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
+            else:
+                self.inputs[name] = self.run_input(port, port.default, text=False)
+        undrawn = {name for name, value in self.inputs.items() if value is None}
+        if undrawn:
+            self.draw(undrawn)
+
+    def run_input(self, port: GraphInput, value: Any, text: bool) -> Any:
+        if value is None or (port.type == "INT" and value == "random"):
+            return None
+        if value == "auto" and type(value) is str:
+            return value
+        try:
+            value = convert(port.type, value, text=text)
+            if port.choices is not None and value not in port.choices:
+                wanted = "one of " + ", ".join(map(repr, port.choices))
+                raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, nearest(value, port.choices))
+            if port.minimum is not None and value < port.minimum:
+                raise Misfit("out_of_range", "out of range", f"at least {port.minimum}")
+            if port.maximum is not None and value > port.maximum:
+                raise Misfit("out_of_range", "out of range", f"at most {port.maximum}")
+        except Misfit as e:
+            place = f"graph input {port.name}"
+            self.bad(e.code, e.message, place=place, got=shown(value), wanted=e.wanted, hint=e.hint)
+            return _BAD
+        return value
+
+    def draw(self, undrawn: set[str]) -> None:
+        """Draw the seeds of graph inputs without a value that feed a seed somewhere."""
+        for use in self.graph.nodes.values():
+            entry = self.catalog.entries.get(use.type)
+            for name, value in use.inputs.items() if entry else ():
+                if type(value) is InputRef and value.name in undrawn and entry:
+                    port = entry.spec.inputs.get(name)
+                    if port and port.seed:
+                        undrawn.discard(value.name)
+                        self.inputs[value.name] = self.seeds[value.name] = _drawn(port)
+
+    # Nodes
+
+    def node(self, use: NodeUse) -> None:
+        entry = self.catalog.entries.get(use.type)
+        if entry is None:
+            self.unknown_node(use)
+            return
+        ports = entry.spec.inputs
+        values = dict(entry.defaults)
+        links: dict[str, tuple[str, str, int]] = {}
+        files: dict[str, Sequence[Path]] = {}
+        for name, given in use.inputs.items():
+            port = ports.get(name)
+            if port is None:
+                hint = nearest(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
+                self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, hint=hint)
+            elif type(given) is Link:
+                source = self.link(use, port, given)
+                if source:
+                    links[name] = (name, given.node, source[0])
+                    values.pop(name, None)
+            else:
+                values[name] = self.literal(use, port, given)
+        if missing := entry.required - use.inputs.keys():
+            for name in sorted(missing, key=list(ports).index):
+                wanted = ports[name].type
+                self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
+        for name, port in ports.items():
+            if port.seed and name in values and values[name] is None:
+                values[name] = self.seeds[f"{use.id}.{name}"] = _drawn(port)
+                self.put(use, name, values[name])
+            elif port.file and name in values and type(values[name]) is str and values[name] != "auto":
+                files[name] = self.found(use, port, values[name])
+        if len(links) > 1 or (links and values):
+            values = {name: values[name] for name in ports if name in values}
+            ordered = [links[name] for name in ports if name in links]
+        else:
+            ordered = [*links.values()]
+            if len(values) > 1:
+                values = {name: values[name] for name in ports if name in values}
+        self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
+
+    def unknown_node(self, use: NodeUse) -> None:
+        hint = nearest(use.type, self.catalog.entries)
+        if not hint:
+            broken = ", ".join(pack.source for pack in self.catalog.broken)
+            hint = "`pipegraph nodes` lists what there is; --nodes PATH adds your own."
+            hint += f" Packs that could not be loaded: {broken}." if broken else ""
+        self.bad("unknown_node", f'no node is called "{use.type}"', use, got=use.type, hint=hint)
+        self.used.update(v.name for v in use.inputs.values() if type(v) is InputRef)
+
+    def literal(self, use: NodeUse, port: Port, given: Any) -> Any:
+        came = ""
+        text = (use.id, port.name) in self.texts
+        if type(given) is InputRef:
+            self.used.add(given.name)
+            came = f'It comes from the graph input "{given.name}".'
+            if given.name not in self.inputs:
+                hint = nearest(given.name, self.graph.inputs)
+                message = f'the graph has no input "{given.name}"'
+                self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
+                return _BAD
+            given = self.inputs[given.name]
+            if given is _BAD:
+                return _BAD
+        try:
+            value = fit(port, given, self.listed(port), text=text)
+        except Misfit as e:
+            hint = " ".join(filter(None, (e.hint, came)))
+            self.bad(e.code, e.message, use, input=port.name, got=shown(given), wanted=e.wanted, hint=hint)
+            return _BAD
+        if text:
+            self.put(use, port.name, value)
+        return value
+
+    def listed(self, port: Port) -> Sequence[Any] | None:
+        """The legal values of a COMBO; computed ones are asked for once."""
+        if not callable(port.choices):
+            return port.choices
+        known = self.choices.get(id(port))
+        if known is None:
+            known = self.choices[id(port)] = [*port.choices()]
+        return known
+
+    def put(self, use: NodeUse, name: str, value: Any) -> None:
+        """Write a value that was converted or drawn into the graph, so that the record has it."""
+        self.settled.setdefault(use.id, {})[name] = value
+
+    def found(self, use: NodeUse, port: Port, name: str) -> Sequence[Path]:
+        assert port.file
+        known = self.files.get((id(port), name))
+        if known is None:
+            try:
+                known = self.files[id(port), name] = tuple(port.file.find(name))
+            except LookupError as e:
+                hint = nearest(name, port.file.names())
+                message = str(e.args[0]) if e.args else f'"{name}" is not found'
+                hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
+                self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
+                return ()
+        return known
+
+    def link(self, use: NodeUse, port: Port, link: Link) -> tuple[int] | None:
+        """The number of the output a link means, in a tuple, or None if the link is wrong."""
+        source = self.graph.nodes.get(link.node)
+        if source is None:
+            hint = nearest(link.node, self.graph.nodes)
+            message = f'the link goes to the node "{link.node}", which does not exist'
+            self.bad("unknown_source", message, use, input=port.name, got=str([*link]), hint=hint)
+            return None
+        entry = self.catalog.entries.get(source.type)
+        if entry is None:
+            return None
+        index = self.output(entry, link)
+        if index is None:
+            message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
+            names = ", ".join(entry.output_index) or "none"
+            hint = nearest(str(link.output), entry.output_index) or f"Its outputs: {names}."
+            self.bad("unknown_output", message, use, input=port.name, got=str([*link]), hint=hint)
+            return None
+        kind = entry.output_types[index]
+        if not compatible(kind, port.type):
+            message = f'the output of "{source.id}" does not fit'
+            self.bad("wrong_type", message, use, input=port.name, got=kind, wanted=port.type)
+            return None
+        return (index,)
+
+    @staticmethod
+    def output(entry: Entry, link: Link) -> int | None:
+        if type(link.output) is str:
+            return entry.output_index.get(link.output)
+        return int(link.output) if 0 <= int(link.output) < len(entry.output_types) else None
+
+    # The whole
+
+    def outputs(self) -> dict[str, tuple[str, int]]:
+        found: dict[str, tuple[str, int]] = {}
+        for name, link in self.graph.outputs.items():
+            source = self.graph.nodes.get(link.node)
+            entry = self.catalog.entries.get(source.type) if source else None
+            index = self.output(entry, link) if entry else None
+            place = f"outputs.{name}"
+            if source is None:
+                hint = nearest(link.node, self.graph.nodes)
+                self.bad("unknown_source", f'the node "{link.node}" does not exist', place=place, hint=hint)
+            elif entry and index is None:
+                names = ", ".join(entry.output_index) or "none"
+                hint = nearest(str(link.output), entry.output_index) or f"Its outputs: {names}."
+                message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
+                self.bad("unknown_output", message, place=place, hint=hint)
+            elif index is not None:
+                found[name] = (link.node, index)
+        return found
+
+    def roots(self, outputs: Mapping[str, tuple[str, int]]) -> Sequence[str]:
+        ends = [node.id for node in self.checked.values() if node.entry.spec.output_node]
+        roots = tuple(dict.fromkeys([*(id for id, _ in outputs.values()), *ends]))
+        if not roots and not self.problems:
+            hint = 'Name "outputs", or add a node that shows or saves something, e.g. SaveImage.'
+            self.bad("no_outputs", "the graph gives nothing back: it has no outputs", hint=hint)
+        return roots
+
+    def order(self, roots: Sequence[str]) -> Sequence[str]:
+        """Every node after those it reads from; depth first from the roots, so that branches end early."""
+        nodes, order = self.checked, list[str]()
+        state: dict[str, bool] = {}  # absent: not seen; False: open, on the current path; True: done
+        cyclic = False
+        for start in (*roots, *nodes):
+            stack = [start] if start not in state else []
+            while stack:
+                id = stack[-1]
+                seen = state.get(id)
+                if seen is None:
+                    state[id] = False
+                    for _, source, _ in reversed(nodes[id].links):
+                        known = state.get(source)
+                        if known is None and source in nodes:
+                            stack.append(source)
+                        elif known is False:
+                            cyclic = True
+                else:
+                    stack.pop()
+                    if not seen:
+                        state[id] = True
+                        order.append(id)
+        if cyclic:
+            self.cycles()
+        return order
+
+    def cycles(self) -> None:
+        """Tell each ring of nodes once."""
+        import networkx as nx
+
+        net = nx.DiGraph((source, n.id) for n in self.checked.values() for _, source, _ in n.links)
+        for group in sorted(map(sorted, nx.strongly_connected_components(net))):
+            if len(group) > 1 or net.has_edge(group[0], group[0]):
+                edges = nx.find_cycle(net.subgraph(group), group[0])
+                ring = [edges[0][0], *(edge[1] for edge in edges)]
+                text = " -> ".join(ring if len(ring) <= 20 else [*ring[:10], "…", *ring[-9:]])
+                self.bad("cycle", f"the nodes form a ring: {text}", self.graph.nodes[ring[0]])
+
+
+def _drawn(port: Port) -> int:
+    low = int(port.minimum or 0)
+    high = min(MAX_DRAWN, int(port.maximum) if port.maximum is not None else MAX_DRAWN)
+    return low + secrets.randbelow(max(1, high - low + 1))

@@ -1,0 +1,171 @@
+"""Files that appear whole or not at all, under names that no other writer has.
+
+A file is written as ``.pipegraph-<process>-….tmp`` and linked to its final name, which fails if the name is taken.
+What a killed process left is swept by the next run in the same folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import socket
+import time
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+DAY: Final = 86_400.0
+_HOST: Final = blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
+_MINE: Final = secrets.token_hex(4)
+"""Tells this process from an earlier one with the same number."""
+_TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.tmp")
+_counter = count()
+
+
+def write_new(folder: Path, name: str, data: bytes) -> Path:
+    """Write ``data`` under ``folder`` as ``name``, with the lowest free counter in place of ``%n``.
+
+    Args:
+        folder: The file never leaves it, whatever ``name`` says.
+        name: May hold folders, with ``/`` or ``\\``; must hold ``%n`` once, in its last part.
+
+    Raises:
+        ValueError: the name is not allowed.
+    """
+    place, before, after = _split(folder, name)
+    place.mkdir(parents=True, exist_ok=True)
+    temp = _write_temp(folder, data)
+    try:
+        number = _lowest_free(place, before, after)
+        while True:
+            final = place / f"{before}{number:05d}{after}"
+            try:
+                temp = _publish(temp, final, data)
+                return final
+            except FileExistsError:
+                number += 1
+    finally:
+        temp.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, in place of one that may be there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temp = _write_temp(path.parent, data)
+    try:
+        os.replace(temp, path)
+    finally:
+        temp.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, *, age: float = DAY) -> list[Path]:
+    """Remove temporary files that dead processes left in ``folder`` (not below it); what was removed.
+
+    A file of another machine, or of a number that is in use again, goes when it is ``age`` seconds old.
+    """
+    gone: list[Path] = []
+    try:
+        entries = [entry for entry in os.scandir(folder) if entry.name.startswith(".pipegraph-")]
+    except OSError:
+        return gone
+    for entry in entries:
+        match = _TEMP.fullmatch(entry.name)
+        if match and _is_left(int(match[1]), match[2], match[3], entry, age):
+            try:
+                os.unlink(entry.path)
+            except OSError:
+                continue
+            gone.append(Path(entry.path))
+    return gone
+
+
+def sweep_old(folder: Path, *, age: float = DAY) -> None:
+    """Remove files of a folder for previews that are older than ``age`` seconds."""
+    try:
+        entries = [*os.scandir(folder)]
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_file(follow_symlinks=False) and time.time() - entry.stat().st_mtime > age:
+                os.unlink(entry.path)
+        except OSError:
+            continue
+
+
+def _split(folder: Path, name: str) -> tuple[Path, str, str]:
+    """Folder of the file, and its name before and after the counter."""
+    parts = name.replace("\\", "/").split("/")
+    if "\0" in name or any(p in ("", ".", "..") or p.endswith((" ", ".")) for p in parts) or ":" in parts[0]:
+        raise ValueError(f"{name!r} is not a name of a file inside the output folder")
+    if name.count("%n") != 1 or "%n" not in parts[-1]:
+        raise ValueError(f"{name!r} must hold %n, the counter, once, in its last part")
+    before, _, after = parts[-1].partition("%n")
+    if len(os.fsencode(parts[-1])) > 240:
+        raise ValueError(f"{name[:40]!r}… is too long for the name of a file")
+    place = folder.joinpath(*parts[:-1])
+    if not place.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{name!r} leads out of the output folder")
+    return place, before, after
+
+
+def _lowest_free(place: Path, before: str, after: str) -> int:
+    """The lowest counter from 1 that no file in the folder has."""
+    number = re.compile(re.escape(before) + r"(\d{5,})" + re.escape(after))
+    taken = {int(m[1]) for entry in os.scandir(place) if (m := number.fullmatch(entry.name))}
+    return next(n for n in count(1) if n not in taken)
+
+
+def _write_temp(folder: Path, data: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    temp = folder / f".pipegraph-{os.getpid()}-{_HOST}-{_MINE}-{next(_counter)}.tmp"
+    try:
+        with temp.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
+    return temp
+
+
+def _publish(temp: Path, final: Path, data: bytes) -> Path:
+    """Give the file its final name, or FileExistsError; the temporary file, which may have had to move."""
+    try:
+        os.link(temp, final)
+    except OSError as e:
+        if e.errno == errno.EXDEV:  # the folder is a mount of its own
+            moved = _write_temp(final.parent, data)
+            temp.unlink(missing_ok=True)
+            return _publish(moved, final, data)
+        if e.errno == errno.EEXIST:
+            raise
+        # No hard links here. Between the look and the renaming another writer may take the name.
+        if final.exists():
+            raise FileExistsError(final) from e
+        os.rename(temp, final)
+    return temp
+
+
+def _is_left(pid: int, host: str, token: str, entry: os.DirEntry[str], age: float) -> bool:
+    if host == _HOST and token == _MINE:
+        return False
+    try:
+        old = time.time() - entry.stat().st_mtime > age
+    except OSError:
+        return False
+    if old or host != _HOST or os.name == "nt":
+        return old
+    if pid == os.getpid():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,120 @@
+"""Content hashes of files and folders, remembered between runs so that a large model is read once.
+
+A file's hash is remembered by device, inode, size, and times of change. Small files are read each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+SMALL: Final = 1 << 16
+"""Bytes up to which remembering is not worth it."""
+SETTLED_NS: Final = 2_000_000_000
+"""A file changed less than this ago may change again within one tick of its clock: it is not remembered."""
+MAX_ENTRIES: Final = 20_000
+
+
+def cache_folder() -> Path:
+    """Folder for what pipegraph remembers: ``$PIPEGRAPH_CACHE``, else the user's cache folder."""
+    if folder := os.environ.get("PIPEGRAPH_CACHE"):
+        return Path(folder)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("pipegraph")
+
+
+class FileHashes:
+    """SHA-256 of files, with a memory on disk.
+
+    Args:
+        store: JSON file of the memory; ``file_hashes.json`` in the cache folder if None. Not being able to read or
+            write it costs time only.
+        on_read: Told of each larger file before it is read, with its size in bytes.
+    """
+
+    def __init__(self, store: Path | None = None, on_read: Callable[[Path, int], None] | None = None) -> None:
+        self._store = store
+        self._on_read = on_read
+        self._known: dict[str, str] | None = None
+        self._new: dict[str, str] = {}
+
+    def digest(self, paths: Sequence[Path]) -> str:
+        """One hash for files and folders together: names inside folders and all contents count."""
+        if len(paths) == 1 and paths[0].is_file():
+            return self.file(paths[0])
+        total = hashlib.sha256()
+        for root in paths:
+            for path, name in _files(root):
+                total.update(f"{name}\0{self.file(path)}\n".encode("utf-8", "surrogateescape"))
+        return total.hexdigest()
+
+    def file(self, path: Path) -> str:
+        """SHA-256 of a file's contents, in hex."""
+        before = os.stat(path)
+        if before.st_size <= SMALL:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        key = f"{before.st_dev}:{before.st_ino}:{before.st_size}:{before.st_mtime_ns}:{before.st_ctime_ns}"
+        known = self._new.get(key) or self._memory().get(key)
+        if known:
+            return known
+        if self._on_read:
+            self._on_read(path, before.st_size)
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        after = os.stat(path)
+        same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
+            after.st_size, after.st_mtime_ns, after.st_ctime_ns,
+        )  # fmt: skip
+        if same and time.time_ns() - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
+            self._new[key] = found
+        return found
+
+    def save(self) -> None:
+        """Write what is new to the memory on disk, beside what others have written meanwhile."""
+        if not self._new:
+            return
+        self._known = None
+        merged = {**self._memory(), **self._new}
+        kept = dict(list(merged.items())[-MAX_ENTRIES:])
+        path = self._path()
+        temp = path.with_name(f".pipegraph-{os.getpid()}-{time.time_ns()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temp.write_text(json.dumps(kept))
+            os.replace(temp, path)
+        except OSError:
+            temp.unlink(missing_ok=True)
+        self._known, self._new = kept, {}
+
+    def _path(self) -> Path:
+        return self._store or cache_folder() / "file_hashes.json"
+
+    def _memory(self) -> dict[str, str]:
+        if self._known is None:
+            try:
+                read: Any = json.loads(self._path().read_bytes())
+            except (OSError, ValueError):
+                read = {}
+            whole = isinstance(read, dict) and all(isinstance(v, str) for v in read.values())
+            self._known = read if whole else {}
+        return self._known
+
+
+def _files(root: Path) -> list[tuple[Path, str]]:
+    """A file, or all files under a folder (links to files followed), each with its name within the folder, sorted."""
+    if root.is_file():
+        return [(root, root.name)]
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in names:
+            path = Path(folder, name)
+            if path.is_file():
+                found.append((path, path.relative_to(root).as_posix()))
+    return sorted(found, key=lambda item: item[1])

@@ -1,0 +1,178 @@
+"""From a checked graph to a plan: what runs in which order, under which cache keys, and when each value is dropped.
+
+A key is a Merkle hash: node id and version, values, keys of the inputs, contents of the files read, numeric settings.
+Equal nodes with equal inputs are one step. ``"auto"`` values are replaced by the model's recommendation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from pipegraph.graphs.errors import GraphError, Problem, shown
+
+from .auto import Resolved, resolve
+from .check import CheckedGraph, CheckedNode
+from .hashes import FileHashes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides about numbers besides the graph, for all nodes of a run."""
+
+    device: str = "cpu"
+    """Where networks run: ``cpu``, ``cuda:0``, ..."""
+    dtype: str = "auto"
+    """``auto``, ``fp32``, ``fp16`` or ``bf16``."""
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    """Back ends that were asked for, by operation."""
+
+    def key(self) -> str:
+        """The part of cache keys that stands for these settings; a device counts by its class."""
+        return repr((self.device.split(":")[0], self.dtype, sorted(self.kernels.items())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One call of a node's function."""
+
+    index: int
+    node: CheckedNode
+    values: Mapping[str, Any]
+    """Inputs that are no links, ``auto`` resolved."""
+    links: Sequence[tuple[str, int, int]]
+    """(input, index of a step, number of its output)."""
+    key: str
+    cacheable: bool
+    """The same key always means the same outputs."""
+    files: Mapping[str, str]
+    """Input -> content hash of what it names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Everything a runner needs."""
+
+    checked: CheckedGraph
+    settings: Settings
+    steps: Sequence[Step]
+    """Each after those it reads from."""
+    frees: Sequence[Sequence[int]]
+    """For each step, the steps whose values nobody needs after it."""
+    roots: Sequence[int]
+    """Steps that must run."""
+    outputs: Mapping[str, tuple[int, int]]
+    """Name of an output of the graph -> index of a step, number of its output."""
+    step_of: Mapping[str, int]
+    """Node id -> its step; equal nodes share one."""
+    resolved: Sequence[Resolved]
+    """What became of each ``auto``."""
+
+    @property
+    def merged(self) -> dict[str, str]:
+        """Node id -> id of the equal node that runs in its place."""
+        return {id: self.steps[i].node.id for id, i in self.step_of.items() if self.steps[i].node.id != id}
+
+
+def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: FileHashes | None = None) -> Plan:
+    """Plan a run.
+
+    Raises:
+        GraphError: an ``auto`` has no answer or several, or a file cannot be read.
+    """
+    settings = settings or Settings()
+    nodes, eager = _needed(checked)
+    autos, problems = resolve(checked, nodes)
+    hashes = hashes or FileHashes()
+    shared = settings.key().encode()
+    steps: list[Step] = []
+    step_of: dict[str, int] = {}
+    by_key: dict[str, int] = {}
+    for node in nodes:
+        spec = node.entry.spec
+        values = node.values
+        if node.id in autos:
+            values = {**values, **{r.input: r.value for r in autos[node.id]}}
+        links = [(name, step_of[source], output) for name, source, output in node.links]
+        stable = spec.effect != "volatile"
+        parts = [repr(values)]
+        for name, at, output in links:
+            parts.append(f"{name}<{steps[at].key}.{output}")
+            stable = stable and steps[at].cacheable
+        files = _hashed(node, hashes, problems) if node.files else {}
+        if files:
+            parts.append(repr(files))
+        if any(spec.inputs[name].file for name, _, _ in links):
+            stable = False  # what a name that is not known yet stands for cannot be in the key
+        if not stable or spec.effect == "writes":
+            parts.append(node.id)
+        text = f"{spec.id}\0{spec.version}\0" + "\0".join(parts)
+        digest = blake2b(text.encode("utf-8", "surrogatepass") + shared, digest_size=16).hexdigest()
+        at = by_key.setdefault(digest, len(steps))
+        step_of[node.id] = at
+        if at == len(steps):
+            steps.append(Step(at, node, values, links, digest, stable and spec.effect != "writes", files))
+    hashes.save()
+    if problems:
+        raise GraphError(problems)
+    outputs = {name: (step_of[id], output) for name, (id, output) in checked.outputs.items()}
+    return Plan(
+        checked=checked,
+        settings=settings,
+        steps=steps,
+        frees=_frees(steps, {step_of[id] for id in eager}, {at for at, _ in outputs.values()}),
+        roots=[*dict.fromkeys(step_of[id] for id in checked.roots)],
+        outputs=outputs,
+        step_of=step_of,
+        resolved=[r for found in autos.values() for r in found],
+    )
+
+
+def _needed(checked: CheckedGraph) -> tuple[list[CheckedNode], set[str]]:
+    """The nodes that the roots may need, in order, and the ids of those needed for certain: no lazy link between."""
+    needed, eager = set(checked.roots), set(checked.roots)
+    found = []
+    for id in reversed([*checked.nodes]):
+        if id not in needed:
+            continue
+        node = checked.nodes[id]
+        found.append(node)
+        sure = id in eager
+        ports = node.entry.spec.inputs
+        for name, source, _ in node.links:
+            needed.add(source)
+            if sure and not ports[name].lazy:
+                eager.add(source)
+    found.reverse()
+    return found, eager
+
+
+def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[int]]:
+    """When each value can go. What runs only on demand runs, at the latest, where its last lazy reader stands."""
+    when = [i if i in eager else -1 for i in range(len(steps))]  # where a step runs at the latest
+    last = list(range(len(steps)))  # where its value is read at the latest
+    frees: list[list[int]] = [[] for _ in steps]
+    for step in reversed(steps):
+        i = step.index
+        if when[i] < 0:
+            when[i] = last[i]
+        last[i] = max(last[i], when[i])
+        if i not in kept:
+            frees[last[i]].append(i)
+        for _, source, _ in step.links:
+            last[source] = max(last[source], when[i])
+    return frees
+
+
+def _hashed(node: CheckedNode, hashes: FileHashes, problems: list[Problem]) -> dict[str, str]:
+    found = {}
+    for name, paths in node.files.items():
+        try:
+            found[name] = hashes.digest(paths)
+        except OSError as e:
+            message = f"cannot read {e.filename}: {e.strerror}"
+            got = shown(node.values[name])
+            problems.append(Problem(code="unreadable_file", message=message, node=node.id, input=name, got=got))
+    return found

@@ -1,0 +1,129 @@
+"""Does a value fit a port? Exact JSON types and two safe coercions; the same rule for files, calls and links."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pipegraph.graphs.errors import nearest, shown
+
+from .node import Port, broken_limit
+
+PLAIN: Final = frozenset(("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"))
+_WANTED: Final = {
+    "INT": "a whole number",
+    "FLOAT": "a number",
+    "STRING": "text",
+    "BOOLEAN": "true or false",
+    "COMBO": "one of the names in its list",
+}
+_INT: Final = re.compile(r"-?(0|[1-9][0-9]{0,99})")
+_FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class Misfit(Exception):
+    """A value does not fit: what is wrong (a problem's code and words), what was wanted, and a hint."""
+
+    def __init__(self, code: str, message: str, wanted: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.wanted, self.hint = code, message, wanted, hint
+
+
+def is_plain(port: Port) -> bool:
+    """Whether the port takes numbers, texts or booleans only."""
+    return port.type in PLAIN or all(t in PLAIN for t in port.type.split(","))
+
+
+def convert(kind: str, value: Any, *, text: bool = False) -> Any:
+    """``value`` as the plain type ``kind``, or Misfit.
+
+    Safe coercions: text that is a JSON number of that kind ("20" for an INT), and a whole number for a FLOAT.
+    ``text`` allows "true" and "false" for a BOOLEAN, as a command line gives them.
+    """
+    have = type(value)
+    if kind == "INT":
+        if have is int:
+            return value
+        if have is str and _INT.fullmatch(value):
+            return int(value)
+    elif kind == "FLOAT":
+        if (have is str and _FLOAT.fullmatch(value)) or have is int:
+            try:
+                value, have = float(value), float
+            except OverflowError:
+                value = math.inf
+        if have is float:
+            if math.isfinite(value):
+                return value
+            raise Misfit("out_of_range", "the number is not finite", _WANTED[kind])
+    elif kind == "BOOLEAN":
+        if have is bool:
+            return value
+        if text and value in ("true", "false"):
+            return value == "true"
+    elif have is str or (kind == "COMBO" and have in (int, float, bool)):
+        return value
+    raise Misfit("wrong_type", "wrong type", _WANTED[kind])
+
+
+def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: bool = False) -> Any:
+    """``value`` as ``port`` takes it, or Misfit.
+
+    Args:
+        port: The input.
+        value: A JSON value, or what came over a link.
+        choices: The legal values of a COMBO, if they are known.
+        text: The value comes from a command line, where everything is text.
+    """
+    if value is None:
+        if port.nullable or port.seed:
+            return None
+        raise Misfit("wrong_type", "a value is needed", _wanted(port))
+    if type(value) is str:
+        if port.auto and value == "auto":
+            return value
+        if port.seed and value == "random":
+            return None
+        if text and value == "null" and port.nullable and port.type != "STRING":
+            return None
+    value = _typed(port, value, text)
+    if choices is not None:
+        return _chosen(value, choices)
+    limit = broken_limit(port, value)
+    if limit:
+        raise Misfit("out_of_range", "out of range", limit)
+    return value
+
+
+def _typed(port: Port, value: Any, text: bool) -> Any:
+    kind = port.type
+    if kind in PLAIN:
+        return convert(kind, value, text=text)
+    kinds = kind.split(",")
+    if "*" in kinds:
+        return value
+    for kind in kinds:
+        if kind in PLAIN:
+            try:
+                return convert(kind, value, text=text)
+            except Misfit:
+                continue
+    raise Misfit("wrong_type", "wrong type", _wanted(port))
+
+
+def _chosen(value: Any, choices: Sequence[Any]) -> Any:
+    for choice in choices:
+        if value == choice and type(value) is type(choice):
+            return choice
+    if not choices:
+        raise Misfit("not_in_list", "there is nothing to choose from")
+    listed = ", ".join(map(repr, choices[:12])) + (f", … ({len(choices)} in all)" if len(choices) > 12 else "")
+    hint = nearest(value, [c for c in choices if isinstance(c, str)]) if isinstance(value, str) else ""
+    raise Misfit("not_in_list", f"{shown(value)} is not in the list", f"one of {listed}", hint)
+
+
+def _wanted(port: Port) -> str:
+    words = [_WANTED.get(kind, f"a link to an output of type {kind}") for kind in port.type.split(",")]
+    return " or ".join(words)
