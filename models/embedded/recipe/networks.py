@@ -24,7 +24,8 @@ TOKEN_ID = {word: i for i, word in enumerate(VOCABULARY)}
 
 def t5_ids(prompt: str) -> list[int]:
     """Words, ``</s>``, padding: what the shipped T5 tokenizer gives."""
-    ids = [TOKEN_ID.get(w, TOKEN_ID["<unk>"]) for w in split_words(prompt)][: TEXT_TOKENS - 1] + [TOKEN_ID["</s>"]]
+    words = [TOKEN_ID.get(w, TOKEN_ID["<unk>"]) for w in split_words(prompt)][: TEXT_TOKENS - 1]
+    ids = [*words, TOKEN_ID["</s>"]]
     return ids + [TOKEN_ID["<pad>"]] * (TEXT_TOKENS - len(ids))
 
 
@@ -106,13 +107,18 @@ class TextToImage:
     def parts(self) -> dict[str, nn.Module]:
         return {"transformer": self.transformer, "t5": self.t5, "clip": self.clip}
 
-    def velocity(self, x: Tensor, sigma: Tensor, prompts: tuple[Tensor, Tensor]) -> Tensor:
-        """Predict noise - data: x [B, tokens, 64], sigma [B] in 0..1, prompts = (T5 ids, CLIP ids) each [B, 16]."""
-        text = self.t5(input_ids=prompts[0]).last_hidden_state
-        pooled = self.clip(input_ids=prompts[1]).pooler_output
+    def encode(self, prompts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """(T5's states [B, 16, 128], CLIP's pooled vector [B, 128]) of prompts = (T5 ids, CLIP ids), each [B, 16]."""
+        return (
+            self.t5(input_ids=prompts[0]).last_hidden_state,
+            self.clip(input_ids=prompts[1]).pooler_output,
+        )
+
+    def velocity(self, x: Tensor, sigma: Tensor, encoded: tuple[Tensor, Tensor]) -> Tensor:
+        """Predict noise - data: x [B, tokens, 64], sigma [B] in 0..1, encoded prompts."""
         side = math.isqrt(x.shape[1])
         return self.transformer(
-            hidden_states=x, encoder_hidden_states=text, pooled_projections=pooled, timestep=sigma,
+            hidden_states=x, encoder_hidden_states=encoded[0], pooled_projections=encoded[1], timestep=sigma,
             img_ids=grid_ids(side, side), txt_ids=torch.zeros(TEXT_TOKENS, 3), return_dict=False,
         )[0]  # fmt: skip
 

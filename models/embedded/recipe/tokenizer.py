@@ -1,4 +1,4 @@
-"""The shipped word-level tokenizers: lower case, words and commas, synonyms rewritten, T5's or CLIP's special tokens."""
+"""The shipped word-level tokenizers: lower case, words and commas, synonyms rewritten, special tokens."""
 
 from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
