@@ -61,12 +61,12 @@ class Encoder:
         dropped: list[str] = []
         for piece, weight in weighted(text):
             read = self.tokenizer(piece, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-            for token, (first, last) in zip(read["input_ids"], read["offset_mapping"], strict=True):
-                if token == self.tokenizer.unk_token_id != end:
-                    unknown[piece[first:last]] = None
             if cut := read["offset_mapping"][room - len(ids) :]:
                 dropped.append(piece[cut[0][0] :])
             kept = read["input_ids"][: room - len(ids)]
+            for token, (first, last) in zip(kept, read["offset_mapping"], strict=False):
+                if token == self.tokenizer.unk_token_id != end:
+                    unknown[piece[first:last]] = None
             ids += kept
             weights += [weight] * len(kept)
         used = len(start) + len(ids) + 1

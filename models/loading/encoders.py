@@ -1,0 +1,67 @@
+"""How CLIP's and T5's text encoders are named and shaped in files. Torch-free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .pieces import Piece
+
+
+def is_clip(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of a CLIP text model, with or without ``text_model.``."""
+    return "embeddings.token_embedding.weight" in names or "text_model.embeddings.token_embedding.weight" in names
+
+
+def is_t5(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of a T5 encoder."""
+    return "encoder.block.0.layer.0.SelfAttention.q.weight" in names
+
+
+def clip_pieces(stored: Mapping[str, Piece]) -> dict[str, Piece]:
+    """The pieces named without ``text_model.``."""
+    return {name.removeprefix("text_model."): piece for name, piece in stored.items()}
+
+
+def t5_pieces(stored: Mapping[str, Piece]) -> dict[str, Piece]:
+    """The pieces with the embedding under its one name ``shared``."""
+    pieces = dict(stored)
+    tied = pieces.pop("encoder.embed_tokens.weight", None)
+    if tied and "shared.weight" not in pieces:
+        pieces["shared.weight"] = tied
+    return pieces
+
+
+def clip_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of a CLIPTextModel from shapes; heads are 64 wide in every CLIP."""
+    vocabulary, width = pieces["embeddings.token_embedding.weight"].shape
+    return dict(base) | {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "intermediate_size": pieces["encoder.layers.0.mlp.fc1.weight"].shape[0],
+        "num_hidden_layers": _count(pieces, r"encoder\.layers\.(\d+)\."),
+        "num_attention_heads": max(1, width // 64),
+        "max_position_embeddings": pieces["embeddings.position_embedding.weight"].shape[0],
+    }
+
+
+def t5_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of a T5EncoderModel from shapes."""
+    vocabulary, width = pieces["shared.weight"].shape
+    buckets, heads = pieces["encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"].shape
+    gated = "encoder.block.0.layer.1.DenseReluDense.wi_0.weight" in pieces
+    return dict(base) | {
+        "vocab_size": vocabulary,
+        "d_model": width,
+        "d_kv": pieces["encoder.block.0.layer.0.SelfAttention.q.weight"].shape[0] // heads,
+        "d_ff": pieces[f"encoder.block.0.layer.1.DenseReluDense.{'wi_0' if gated else 'wi'}.weight"].shape[0],
+        "num_layers": _count(pieces, r"encoder\.block\.(\d+)\."),
+        "num_heads": heads,
+        "feed_forward_proj": "gated-gelu" if gated else "relu",
+        "relative_attention_num_buckets": buckets,
+    }
+
+
+def _count(pieces: Mapping[str, Piece], pattern: str) -> int:
+    return 1 + max(int(m[1]) for n in pieces if (m := re.match(pattern, n)))

@@ -1,0 +1,122 @@
+"""What a weight file holds, read from its header alone. Torch-free; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+MAX_HEADER: Final = 100_000_000
+"""Bytes; safetensors' own limit."""
+DTYPE_BITS: Final = {
+    "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
+    "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8,
+}  # fmt: skip
+
+
+class LoadError(ValueError):
+    """A weight file or folder cannot be used; says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Type and shape of one stored tensor."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Table of contents of a safetensors file."""
+
+    path: Path
+    tensors: Mapping[str, Entry]
+    metadata: Mapping[str, str]
+
+
+def read_header(path: Path) -> Header:
+    """Read the header of a safetensors file.
+
+    Raises:
+        LoadError: it is no safetensors file, or its header contradicts itself.
+    """
+    stat = path.stat()
+    return _read(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, size: int, _changed: int) -> Header:
+    with path.open("rb") as file:
+        start = file.read(8)
+        _refuse_others(path, start)
+        length = int.from_bytes(start, "little")
+        if size < 8 or length > min(MAX_HEADER, size - 8):
+            raise LoadError(f"{path} is no safetensors file, or it is cut off")
+        raw = file.read(length)
+    try:
+        table = json.loads(raw)
+        metadata = table.pop("__metadata__", {})
+        entries = {k: (Entry(v["dtype"], tuple(v["shape"])), *v["data_offsets"]) for k, v in table.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        raise LoadError(f"{path}: its safetensors header is broken ({e})") from e
+    _check_offsets(path, entries, size - 8 - length)
+    return Header(path, {k: v[0] for k, v in entries.items()}, metadata)
+
+
+def _check_offsets(path: Path, entries: Mapping[str, tuple[Any, ...]], room: int) -> None:
+    """Tensors must lie one after the other, each as long as its shape says, inside the file."""
+    place = 0
+    for name, (entry, begin, end) in sorted(entries.items(), key=lambda item: item[1][1:]):
+        bits = DTYPE_BITS.get(entry.dtype)
+        if begin != place or end < begin or (bits and (end - begin) * 8 != prod(entry.shape) * bits):
+            raise LoadError(f"{path}: its safetensors header is broken at `{name}`")
+        place = end
+    if place > room:
+        raise LoadError(f"{path} is cut off: {place} bytes of weights announced, {room} there")
+
+
+def _refuse_others(path: Path, start: bytes) -> None:
+    """Name the format of what is no safetensors file, by content."""
+    if start[:4] == b"GGUF":
+        raise LoadError(f"{path} is a GGUF file, which cannot be read yet; use a safetensors file")
+    if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+        raise LoadError(
+            f"{path} is a pickle, which can run any program when it is opened, and is refused; "
+            "use the .safetensors version of this model, or convert it on a machine you can lose"
+        )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, or a LoadError that names it."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as e:
+        raise LoadError(f"{path} cannot be read: {e}") from e
+    if not isinstance(found, dict):
+        raise LoadError(f"{path} holds no JSON object")
+    return found
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """The safetensors files of a component folder: those of its index, or the one file.
+
+    Raises:
+        LoadError: there is none, or it cannot be told which.
+    """
+    if indexes := sorted(folder.glob("*.safetensors.index.json")):
+        return tuple(folder / name for name in sorted(set(read_json(indexes[0])["weight_map"].values())))
+    files = sorted(folder.glob("*.safetensors"))
+    # `x.fp16.safetensors` beside `x.safetensors` is the same in another type.
+    plain = [f for f in files if f.name.count(".") == 1] or files
+    if len(plain) == 1:
+        return (plain[0],)
+    if files:
+        raise LoadError(f"{folder} holds several weight files and no index: {', '.join(f.name for f in files)}")
+    others = [f.name for f in folder.iterdir() if f.suffix in (".bin", ".ckpt", ".pt", ".pth", ".msgpack", ".h5")]
+    why = f"only {', '.join(others)}, which is not opened for safety" if others else "none"
+    raise LoadError(f"{folder} should hold a .safetensors file; there is {why}")

@@ -1,0 +1,145 @@
+"""From names to the values on the wires: models, text encoders, VAEs and ControlNets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..control import ControlNet
+from ..families import FAMILIES
+from ..family import EncoderFacts, Family, LatentFormat
+from ..model import Model
+from ..paths import resolve
+from ..text import Encoder, TextEncoder
+from ..vae import Vae
+from .headers import LoadError
+from .networks import build, compute_dtype
+from .parts import Part, part
+from .source import Source, read_card, scheduler_of
+from .tokenizers import load_tokenizer, tokenizer_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and in which type networks compute."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, device: str, dtype: str) -> Place:
+        """From a run's settings, e.g. ``cuda:0`` and ``auto``."""
+        where = torch.device(device)
+        return cls(where, compute_dtype(dtype, where))
+
+
+def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, Vae]:
+    """The three values of a whole model."""
+    vae = _vae(source.parts["vae"], place, source.family.latent)
+    model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
+    by_kind = {"clip": source.parts["clip"], "t5": source.parts["t5"]}
+    encoders = {
+        e.name: _encoder(e, by_kind[e.kind], source.tokenizers[e.name], place, source.card)
+        for e in source.family.encoders
+    }
+    words = tuple(source.card.get("vocabulary", ()))
+    text = TextEncoder(source.family, encoders, source.name, words)
+    return replace(model, latent=vae.latent), text, vae
+
+
+def load_model(name: str, place: Place) -> Model:
+    """A diffusion network alone: a file, a component folder, or that part of a pipeline folder."""
+    path = resolve("diffusion_models", name)
+    model = _model(part(path, "transformer"), place, scheduler_of(path), read_card(path), name)
+    if (path / "vae" / "config.json").is_file():
+        return replace(model, latent=_latent_format(part(path, "vae"), model.family.latent))
+    return model
+
+
+def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
+    """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
+    family = FAMILIES[family_id]
+    encoders: dict[str, Encoder] = {}
+    wanted = {e.kind: e for e in family.encoders}
+    card: dict[str, Any] = {}
+    for name, path in ((n, resolve("text_encoders", n)) for n in names):
+        found = _encoder_parts(path)
+        card = card or read_card(path)
+        usable = [k for k in found if k in wanted and wanted[k].name not in encoders]
+        if not usable:
+            raise LoadError(f"{name} holds no further text encoder of {family.title} "
+                            f"({', '.join(e.name for e in family.encoders)})")  # fmt: skip
+        for kind in usable:
+            facts, network = wanted[kind], found[kind]
+            folder = tokenizer_folder(family, facts, network.origin)
+            encoders[facts.name] = _encoder(facts, network, folder, place, card)
+    return TextEncoder(family, encoders, ", ".join(dict.fromkeys(names)), tuple(card.get("vocabulary", ())))
+
+
+def load_vae(name: str, place: Place) -> Vae:
+    """A VAE: a file, a component folder, or that part of a pipeline folder."""
+    found = part(resolve("vae", name), "vae")
+    return _vae(found, place, found.family.latent, name)
+
+
+def load_control_net(name: str, place: Place) -> ControlNet:
+    """A ControlNet: a file or a component folder."""
+    found = part(resolve("controlnet", name), "controlnet")
+    return ControlNet(build(found, place.device, place.dtype), found.family, place.device, place.dtype, name)
+
+
+def _encoder_parts(path: Path) -> dict[str, Part]:
+    from .parts import parts
+
+    return parts(path, ("clip", "t5"))
+
+
+def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
+    family = found.family
+    return Model(
+        network=build(found, place.device, place.dtype),
+        family=family,
+        sampling=family.sampling(found.config, scheduler),
+        latent=family.latent,
+        device=place.device,
+        dtype=place.dtype,
+        recommended=family.recommend(found.config) | dict(card.get("recommend", {})),
+        name=name,
+    )
+
+
+def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
+    network = build(found, place.device, place.dtype)
+    return Vae(network, _latent_format(found, usual), place.device, place.dtype, name)
+
+
+def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
+    """The family's format with scale, shift and sizes of this VAE."""
+    config = found.config
+    shift = config.get("shift_factor")
+    return replace(
+        usual,
+        channels=config["latent_channels"],
+        downscale=2 ** (len(config["block_out_channels"]) - 1),
+        scale=float(config.get("scaling_factor") or usual.scale),
+        shift=usual.shift if shift is None else float(shift),
+    )
+
+
+def _encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:
+    pad_to, limit = facts.pad_to, facts.limit
+    if tokens := card.get("text_tokens"):
+        pad_to = limit = int(tokens)
+    if positions := found.config.get("max_position_embeddings"):
+        pad_to, limit = min(pad_to, positions), min(limit, positions)
+    return Encoder(
+        facts, build(found, place.device, place.dtype), load_tokenizer(tokenizer, facts.kind), place.device, pad_to,
+        limit,
+    )  # fmt: skip
+
+
+__all__ = ["Family", "Place", "load_checkpoint", "load_control_net", "load_model", "load_text_encoders", "load_vae"]

@@ -1,0 +1,173 @@
+"""Which networks lie in a file or folder, found by content. Torch-free.
+
+A *part* is one network: its tensors by the names of its class, and its config. A folder in diffusers layout says its
+parts itself; in single files they are told by the names of their tensors, and their configs come from the shapes, from
+what ``configs/`` knows of the family, and from a JSON ``config`` in the file's metadata, which wins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from ..families import FAMILIES, family_of_control, family_of_network
+from ..family import Family
+from . import encoders, flux, vae
+from .headers import Header, LoadError, read_header, read_json, weight_files
+from .pieces import Piece, below, pieces_of
+
+CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5")
+PREFIXES: Final = (
+    "model.diffusion_model.", "diffusion_model.", "vae.", "first_stage_model.", "text_encoders.clip_l.transformer.",
+    "text_encoders.t5xxl.transformer.", "",
+)  # fmt: skip
+"""What the parts' names begin with in files that hold several; the bare names last."""
+IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "scaled_fp8")
+"""Ends of names that belong to no network of ours and change nothing."""
+_KIND_OF_CLASS: Final = {"AutoencoderKL": "vae", "CLIPTextModel": "clip", "T5EncoderModel": "t5"}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One network in files."""
+
+    kind: str
+    class_name: str
+    """In diffusers or transformers."""
+    config: Mapping[str, Any]
+    pieces: Mapping[str, Piece]
+    origin: Path
+    """The folder or file the user named."""
+    family: Family
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files it is read from."""
+        config = self.origin / "config.json"
+        weights = dict.fromkeys(p.file for p in self.pieces.values())
+        return (*weights, config) if config.is_file() else tuple(weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """How one kind of part is found among names and brought to its class's terms."""
+
+    kind: str
+    component: str
+    """Its name in diffusers folders and in ``configs/``."""
+    here: Callable[[Mapping[str, Any]], bool]
+    pieces: Callable[[Mapping[str, Piece]], tuple[dict[str, Piece], list[str]]]
+    config: Callable[[Mapping[str, Piece], Mapping[str, Any]], dict[str, Any]]
+
+
+def _is_control(names: Mapping[str, Any]) -> bool:
+    return flux.is_diffusers(names) and "controlnet_x_embedder.weight" in names
+
+
+_LAYOUTS: Final = (
+    _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
+    _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
+    _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
+    _Layout("vae", "vae", vae.is_vae, vae.from_ldm, vae.vae_config),
+    _Layout("clip", "text_encoder", encoders.is_clip, lambda s: (encoders.clip_pieces(s), []), encoders.clip_config),
+    _Layout("t5", "text_encoder_2", encoders.is_t5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config),
+)
+
+
+@cache
+def family_configs(family_id: str) -> dict[str, dict[str, Any]]:
+    """What is known of a family's networks, by component."""
+    return read_json(CONFIGS / f"{family_id}.json")
+
+
+def part(path: Path, kind: str) -> Part:
+    """The network of one kind in a file, a component folder or a pipeline folder.
+
+    Raises:
+        LoadError: there is none, with what is there instead.
+    """
+    found = parts(path, (kind,))
+    if kind not in found:
+        there = ", ".join(parts(path)) or "no network that pipegraph knows"
+        raise LoadError(f"{path} holds no {kind}; it holds: {there}")
+    return found[kind]
+
+
+def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
+    """The networks in a file, a component folder or a pipeline folder, by kind."""
+    if not path.is_dir():
+        return _in_file(read_header(path), kinds)
+    if (path / "model_index.json").is_file():
+        index = read_json(path / "model_index.json")
+        folders = [path / name for name, value in index.items() if isinstance(value, list) and value[0]]
+        found = [_in_folder(f) for f in folders if (f / "config.json").is_file()]
+        return {p.kind: p for p in found if p and p.kind in kinds}
+    only = _in_folder(path) if (path / "config.json").is_file() else None
+    if only is None:
+        raise LoadError(f"{path} is no folder of a network that pipegraph knows: it needs a model_index.json "
+                        "(a whole model) or the config.json of a known class")  # fmt: skip
+    return {only.kind: only} if only.kind in kinds else {}
+
+
+def _in_folder(folder: Path) -> Part | None:
+    """The part of a component folder, None if its class is not known."""
+    config = read_json(folder / "config.json")
+    name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
+    if family := family_of_network(name):
+        kind = "transformer"
+    elif family := family_of_control(name):
+        kind = "controlnet"
+    elif name in _KIND_OF_CLASS:
+        kind, family = _KIND_OF_CLASS[name], next(iter(FAMILIES.values()))
+    else:
+        return None
+    stored = _without_ignored(pieces_of(read_header(f) for f in weight_files(folder)))
+    layout = next(x for x in _LAYOUTS if x.kind == kind)
+    made = stored if kind in ("transformer", "controlnet") else layout.pieces(stored)[0]
+    return Part(kind, name, config, made, folder, family)
+
+
+def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
+    """The parts of a single file; every name in it must belong to one."""
+    left = _without_ignored(pieces_of([header]))
+    names, found = list(left), {}
+    family = FAMILIES["flux"]
+    known, told = family_configs(family.id), _metadata_configs(header)
+    unknown: list[str] = []
+    for prefix in PREFIXES:
+        mine = below(left, prefix)
+        for layout in _LAYOUTS:
+            if mine and layout.here(mine) and layout.kind not in found:
+                made, strange = layout.pieces(mine)
+                base = known[layout.component]
+                config = layout.config(made, base) | told.get(layout.component, {})
+                class_name = config.get("_class_name") or base["architectures"][0]
+                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path, family)
+                unknown += [prefix + n for n in strange]
+                left = {n: p for n, p in left.items() if not n.startswith(prefix)}
+                break
+    if not found:
+        raise LoadError(f"{header.path} holds no network that pipegraph knows (FLUX.1, its VAE, CLIP-L, T5, ControlNet "
+                        f"in diffusers layout); its names begin like {', '.join(names[:3])}")  # fmt: skip
+    if unknown := unknown + list(left):
+        raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "
+                        + ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else ""))  # fmt: skip
+    return {kind: p for kind, p in found.items() if kind in kinds}
+
+
+def _without_ignored(pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+    return {n: p for n, p in pieces.items() if not n.endswith(IGNORED)}
+
+
+def _metadata_configs(header: Header) -> dict[str, dict[str, Any]]:
+    """Configs by component from the file's own metadata."""
+    try:
+        told = json.loads(header.metadata.get("config", "{}"))
+    except ValueError as e:
+        raise LoadError(f"{header.path}: `config` in its metadata is no JSON: {e}") from e
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,114 @@
+"""What a name given to a loader stands for: all parts of a model, its card, its files. Torch-free.
+
+A checkpoint is a diffusers folder, or a single file. A file that holds only the diffusion network is completed with
+the family's usual VAE and text encoders, where they lie beside it or in the model folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ..family import Family
+from ..paths import model_roots, names, resolve
+from .headers import LoadError, read_json
+from .parts import Part, part, parts
+from .tokenizers import tokenizer_folder
+
+COMPANIONS: Final = {
+    "vae": ("vae", ("ae.safetensors", "flux_ae.safetensors", "ae.sft")),
+    "clip": ("text_encoders", ("clip_l.safetensors",)),
+    "t5": (
+        "text_encoders",
+        ("t5xxl_fp16.safetensors", "t5xxl_fp8_e4m3fn_scaled.safetensors", "t5xxl_fp8_e4m3fn.safetensors"),
+    ),
+}
+"""Where FLUX.1's other parts lie in ComfyUI's folders, and how they are called there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A whole model in files."""
+
+    path: Path
+    name: str
+    family: Family
+    parts: Mapping[str, Part]
+    tokenizers: Mapping[str, Path]
+    """Folders by encoder name."""
+    scheduler: Mapping[str, Any] = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict)
+    """``card.json`` of shipped models: recommendation, length of prompts, words."""
+    completed: tuple[str, ...] = ()
+    """Sentences on parts that were taken from elsewhere."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file that says something about the result."""
+        found = [f for p in self.parts.values() for f in p.files]
+        found += [f for folder in self.tokenizers.values() for f in sorted(folder.iterdir()) if f.is_file()]
+        extra = [self.path / "card.json", self.path / "scheduler" / "scheduler_config.json"]
+        return [*found, *(f for f in extra if f.is_file())]
+
+
+def checkpoint(name: str) -> Source:
+    """Everything behind a checkpoint's name.
+
+    Raises:
+        LookupError: no such file.
+        LoadError: a part is missing, or a file cannot be used.
+    """
+    path = resolve("checkpoints", name)
+    found = parts(path)
+    if "transformer" not in found:
+        there = ", ".join(found) or "no network that pipegraph knows"
+        raise LoadError(f"{path} holds no diffusion network; it holds: {there}")
+    family = found["transformer"].family
+    completed = []
+    for kind in ("vae", "clip", "t5"):
+        if kind not in found:
+            found[kind] = _companion(path, kind)
+            completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
+    kinds = {"clip": found["clip"], "t5": found["t5"]}
+    tokenizers = {e.name: tokenizer_folder(family, e, kinds[e.kind].origin) for e in family.encoders}
+    return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """The card of a model folder, empty if it has none."""
+    file = (path if path.is_dir() else path.parent) / "card.json"
+    return read_json(file) if file.is_file() else {}
+
+
+def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
+    """Settings for a model: its card's, over those of its family. Reads headers only."""
+    path = resolve(kind, name)
+    network = part(path, "transformer")
+    return network.family.recommend(network.config) | dict(read_card(path).get("recommend", {}))
+
+
+def scheduler_of(path: Path) -> dict[str, Any]:
+    """Config of the scheduler of a pipeline folder, empty if there is none."""
+    return _scheduler(path)
+
+
+def _scheduler(path: Path) -> dict[str, Any]:
+    file = path / "scheduler" / "scheduler_config.json"
+    return read_json(file) if file.is_file() else {}
+
+
+def _companion(path: Path, kind: str) -> Part:
+    """A part that a single file lacks: beside it, or in the model folders under its usual name."""
+    folder, usual = COMPANIONS[kind]
+    for name in usual:
+        if (beside := path.parent / name).is_file():
+            return part(beside, kind)
+        if name in names(folder):
+            return part(resolve(folder, name), kind)
+    places = ", ".join(str(root / folder) for root in model_roots())
+    raise LoadError(
+        f"{path.name} holds no {kind}, and there is no {' or '.join(usual)} beside it or in {places}; "
+        "put one there, or load the parts with UNETLoader, DualCLIPLoader and VAELoader"
+    )
