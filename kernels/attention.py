@@ -250,12 +250,10 @@ def _finite(k: Tensor, v: Tensor) -> bool:
 
 OP = define(Op("attention", _describe, _sample))
 register(Backend("attention", "reference", reference, rank=lambda s: 0))
-register(
-    Backend(
-        "attention",
-        "torch",
-        sdpa,
-        rank=lambda s: 10,
-        refuses=lambda s: "torch's fused attention gives no log-sum-exp" if s.lse else "",
-    )  # fmt: skip
-)
+
+
+def _without_lse(s: Signature) -> str:
+    return "torch's fused attention gives no log-sum-exp" if s.lse else ""
+
+
+register(Backend("attention", "torch", sdpa, rank=lambda s: 10, refuses=_without_lse))

@@ -88,19 +88,20 @@ def audit(min_flops: int = 1) -> Iterator[Seen]:
         yield mode.seen
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, codes: dict[CodeType, str], min_flops: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.codes, self.min_flops, self.seen = codes, min_flops, Seen()
         self.last: FrameType | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name.rpartition("::")[2]
         tensors = [x for x in _flat(args) if isinstance(x, Tensor)]
+        out = func(*args, **(kwargs or {}))
         fused = any(part in name for part in _FUSED) or ("softmax" in name and tensors[0].ndim >= 3)
-        if fused or (name in _PRODUCTS and _flops(tensors) >= self.min_flops):
+        if fused or (name in _PRODUCTS and out.numel() * tensors[-2].shape[-1] >= self.min_flops):
             self._judge(name, tensors)
-        return func(*args, **(kwargs or {}))
+        return out
 
     def _judge(self, name: str, tensors: list[Tensor]) -> None:
         """Count a launch for the op whose back end called it, or record that it escaped."""
@@ -121,10 +122,3 @@ class _Watch(TorchDispatchMode):
 def _flat(args: Any) -> Iterator[Any]:
     for a in args:
         yield from a if isinstance(a, list | tuple) else (a,)
-
-
-def _flops(tensors: list[Tensor]) -> int:
-    """About how many multiply-adds a product of these has: elements of the largest times columns of the narrowest."""
-    sizes = [t.numel() for t in tensors]
-    columns = [t.shape[-1] for t in tensors if t.ndim >= 2]
-    return max(sizes, default=0) * min(columns, default=1)
