@@ -17,6 +17,8 @@ Operation = Literal["multiply", "add", "subtract", "and", "or", "xor"]
 
 _LUMA: Final = (0.299, 0.587, 0.114)
 """Weights of R, G, B in the gray of ITU-R BT.601."""
+_FINE: Final = 2.0**20
+"""Steps in which the length of a gradient is told apart."""
 _AROUND: Final = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
 """(down, right) steps to the eight neighbours; entry k lies at k * 45 degrees."""
 
@@ -24,7 +26,8 @@ _AROUND: Final = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (
 def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = "disabled") -> Tensor:
     """Scale pictures [B, H, W, C] to ``height`` x ``width`` pixels.
 
-    No method but ``area`` and ``lanczos`` smooths when it shrinks. What bicubic and Lanczos overshoot is clipped.
+    No method but ``area`` and ``lanczos`` smooths when it shrinks. What bicubic and Lanczos overshoot is clipped;
+    Lanczos works on 8 bits a channel.
 
     Args:
         image: Pictures; any number of channels.
@@ -59,13 +62,13 @@ def _cut_to_aspect(image: Tensor, aspect: float) -> Tensor:
 
 
 def _lanczos(image: Tensor, width: int, height: int) -> Tensor:
-    """Pillow's Lanczos filter on each channel in float32, so without rounding to 8 bit."""
+    """Pillow's Lanczos filter, which smooths when it shrinks, on 8 bits a channel as ComfyUI does."""
     from PIL import Image
 
-    planes = image.detach().cpu().float().movedim(-1, 1).flatten(0, 1).numpy()
-    scaled = [Image.fromarray(p).resize((width, height), Image.Resampling.LANCZOS) for p in planes]
+    planes = (image.detach().cpu().float().clamp(0, 1) * 255 + 0.5).to(torch.uint8).movedim(-1, 1).flatten(0, 1)
+    scaled = [Image.fromarray(p).resize((width, height), Image.Resampling.LANCZOS) for p in planes.numpy()]
     stack = torch.from_numpy(np.stack([np.asarray(p) for p in scaled]))
-    return stack.reshape(image.shape[0], image.shape[-1], height, width).movedim(1, -1).clamp(0, 1).to(image)
+    return stack.reshape(image.shape[0], image.shape[-1], height, width).movedim(1, -1).to(image) / 255
 
 
 def repeat_to(batch: Tensor, count: int) -> Tensor:
@@ -191,24 +194,31 @@ def canny(image: Tensor, low: float, high: float) -> Tensor:
 
     J. Canny, A Computational Approach to Edge Detection, 1986: gray, Gaussian 5x5 of sigma 1, Sobel, thinning along
     the gradient in eight directions, then from every pixel above ``high`` along pixels above ``low``. Thresholds are
-    for the length of the plain Sobel gradient, whose entries sum to 4: a full step from black to white has length 4.
+    for the length of the plain Sobel gradient (weights 1 2 1) after the blur: a step from black to white has 2.6.
     """
     if low > high:
         raise ValueError(f"low_threshold {low} is above high_threshold {high}")
-    gray = image[..., :1] if image.shape[-1] < 3 else image[..., :3] @ torch.tensor(_LUMA).to(image)[:, None]
-    at = torch.arange(-2.0, 3.0)
+    exact = image.double()
+    gray = (
+        exact[..., :1]
+        if image.shape[-1] < 3
+        else exact[..., :3] @ torch.tensor(_LUMA, dtype=torch.float64).to(exact)[:, None]
+    )
+    at = torch.arange(-2.0, 3.0, dtype=torch.float64)
     bell = torch.exp(-(at**2) / 2)
     bell = bell / bell.sum()
     smooth = _windowed(gray.movedim(-1, 1), bell[:, None] * bell[None])
-    sobel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]).to(image)
+    sobel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]).to(exact)
     gradient = F.conv2d(F.pad(smooth, (1, 1, 1, 1), mode="replicate"), torch.stack([sobel, sobel.T])[:, None])
     across, down = gradient[:, 0], gradient[:, 1]
-    length = (across**2 + down**2 + 1e-6).sqrt()
+    # The two sides of a straight step are equally steep. Rounding makes that a true tie, whatever the device or the
+    # batch, and ">=" on one side then keeps one of them.
+    length = ((across**2 + down**2).sqrt() * _FINE).round() / _FINE
     direction = (torch.atan2(down, across) * (4 / torch.pi)).round().long() % 8
     neighbours = _neighbours(length)
     ahead = neighbours.gather(0, direction[None])[0]
     behind = neighbours.gather(0, (direction[None] + 4) % 8)[0]
-    thin = length * ((length > ahead) & (length > behind))
+    thin = length * ((length > ahead) & (length >= behind))
     return _grow_strong(thin > high, thin > low).to(image)
 
 

@@ -295,7 +295,7 @@ def canny(
     """Find edges: white lines, one pixel wide, on black.
 
     Thresholds are for the length of the plain Sobel gradient of the blurred gray picture; a step from black to white
-    has a length of about 2.
+    has a length of 2.6.
 
     Args:
         image: Where to look.
