@@ -33,13 +33,13 @@ class Vae:
     name: str = ""
     _exact: list[Any] = field(default_factory=list, init=False, repr=False)
 
-    def encode(self, image: Tensor) -> Tensor:
+    def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         """Latents z of pictures [B, H, W, 3] in 0..1 whose sides are multiples of ``latent.downscale``.
 
         The mean of the posterior, not a sample: the same picture gives the same latent.
         """
         pixels = image.movedim(-1, 1) * 2 - 1
-        return torch.cat([self._checked(self._encode, p[None], "encoding") for p in pixels])
+        return torch.cat([self._checked(self._encode, p[None], "encoding", warn) for p in pixels])
 
     def decode(self, latent: Tensor, warn: Warn = print) -> Tensor:
         """Pictures [B, H, W, 3] in 0..1 of latents z."""

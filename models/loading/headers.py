@@ -18,7 +18,7 @@ DTYPE_BITS: Final = {
 }  # fmt: skip
 
 
-class LoadError(ValueError):
+class LoadError(LookupError):
     """A weight file or folder cannot be used; says which, why, and what to do."""
 
 

@@ -76,6 +76,17 @@ def checkpoint(name: str) -> Source:
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
+def encoder_files(path: Path) -> list[Path]:
+    """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
+    found = parts(path, ("clip", "t5"))
+    files = [f for p in found.values() for f in p.files]
+    for p in found.values():
+        for facts in (e for e in p.family.encoders if e.kind == p.kind):
+            files += [f for f in sorted(tokenizer_folder(p.family, facts, p.origin).iterdir()) if f.is_file()]
+    card = path / "card.json"
+    return [*files, card] if card.is_file() else files
+
+
 def read_card(path: Path) -> dict[str, Any]:
     """The card of a model folder, empty if it has none."""
     file = (path if path.is_dir() else path.parent) / "card.json"

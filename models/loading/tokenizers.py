@@ -40,17 +40,12 @@ def tokenizer_folder(family: Family, facts: EncoderFacts, weights: Path) -> Path
 
 def load_tokenizer(folder: Path, kind: str) -> Any:
     """A fast tokenizer of transformers from a folder that holds its files."""
-    from transformers import AutoTokenizer
+    import transformers
 
     if (folder / "tokenizer_config.json").is_file():
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
-    if kind == "clip":
-        from transformers import CLIPTokenizerFast
-
-        return CLIPTokenizerFast.from_pretrained(folder, local_files_only=True)
-    from transformers import T5TokenizerFast
-
-    return T5TokenizerFast.from_pretrained(folder, local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
+    name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast"}[kind]
+    return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
 
 
 def _is_tokenizer(folder: Path) -> bool:

@@ -1,0 +1,105 @@
+"""From text to conditioning, and changes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import Auto, Multiline, RunContext, Step, node
+
+from .wire import Clip, Conditioning
+
+if TYPE_CHECKING:
+    from pipegraph.models.text import TextEncoder
+
+Prompt = Annotated[str, Multiline()]
+Guidance = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("guidance")]
+
+
+@node("CLIPTextEncode", category="conditioning", title="CLIP Text Encode (Prompt)")
+def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
+    """Encode a prompt with all text encoders of a model.
+
+    `(word:1.2)` weighs a word, `(word)` weighs it by 1.1; `\\(` is a parenthesis. Words that the model does not know
+    and text beyond what it reads are named in a warning.
+
+    Args:
+        text: The prompt.
+        clip: Text encoders.
+    """
+    return _encode(clip, text, ctx, {"text": text})
+
+
+@node("CLIPTextEncodeFlux", category="conditioning/flux")
+def clip_text_encode_flux(
+    clip: Clip, clip_l: Prompt, t5xxl: Prompt, ctx: RunContext, guidance: Guidance = 3.5
+) -> Conditioning:
+    """Encode one prompt for each of FLUX's text encoders, with the guidance number.
+
+    Args:
+        clip: Text encoders of FLUX.
+        clip_l: Prompt for CLIP-L, which gives the overall direction.
+        t5xxl: Prompt for T5, which gives the details.
+        guidance: Distilled guidance, for models that take it (FLUX.1 dev).
+    """
+    extras = {"guidance": guidance, "text": f"{clip_l}\n{t5xxl}"}
+    return _encode(clip, {"clip_l": clip_l, "t5xxl": t5xxl}, ctx, extras)
+
+
+@node("FluxGuidance", category="conditioning/flux")
+def flux_guidance(conditioning: Conditioning, guidance: Guidance = 3.5) -> Conditioning:
+    """Set the guidance number that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
+
+    Args:
+        conditioning: What to set it on.
+        guidance: Higher follows the prompt more closely.
+    """
+    return _with(conditioning, {"guidance": guidance})
+
+
+@node("ConditioningZeroOut", category="conditioning")
+def conditioning_zero_out(conditioning: Conditioning) -> Conditioning:
+    """Set all text information to zero: the negative of models that were trained with it.
+
+    Args:
+        conditioning: What to clear; everything but the text is kept.
+    """
+    import torch
+
+    cleared = []
+    for states, extras in conditioning:
+        entries = {k: v for k, v in extras.items() if k != "text"}
+        if entries.get("pooled_output") is not None:
+            entries["pooled_output"] = torch.zeros_like(entries["pooled_output"])
+        cleared.append([torch.zeros_like(states), entries])
+    return cleared
+
+
+@node("ConditioningCombine", category="conditioning")
+def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Conditioning) -> Conditioning:
+    """Follow two conditionings at once: their predictions are averaged at each step.
+
+    Args:
+        conditioning_1: One of them.
+        conditioning_2: The other one.
+    """
+    return [*conditioning_1, *conditioning_2]
+
+
+def _encode(
+    clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
+) -> list[list[Any]]:
+    tokens = clip.tokenize(prompts)
+    for sentence in clip.remarks(tokens):
+        ctx.warn(sentence)
+    ctx.note("tokens", {name: t.used for name, t in tokens.items()})
+    if cut := {name: t.dropped.strip() for name, t in tokens.items() if t.dropped}:
+        ctx.note("not_read", cut)
+    return _with(clip.encode(tokens), extras)
+
+
+def _with(conditioning: list[Any], extras: Mapping[str, Any]) -> list[list[Any]]:
+    """The conditioning with more entries on each item."""
+    return [[states, {**entries, **extras}] for states, entries in conditioning]

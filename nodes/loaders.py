@@ -1,0 +1,171 @@
+"""Load models: diffusers folders, single files, what is in the local hub cache, and what ships with pipegraph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pipegraph.models import paths
+from pipegraph.models.families import FAMILIES
+from pipegraph.models.loading import source
+from pipegraph.models.loading.parts import part
+from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
+
+from .wire import Clip, ControlNet, Model, Vae
+
+if TYPE_CHECKING:
+    from pipegraph.models.loading.load import Place
+
+
+def _checkpoint_files(name: str) -> list[Path]:
+    return source.checkpoint(name).files
+
+
+def _network_files(name: str) -> list[Path]:
+    path = paths.resolve("diffusion_models", name)
+    extra = (path / "card.json", path / "scheduler" / "scheduler_config.json", path / "vae" / "config.json")
+    return [*part(path, "transformer").files, *(f for f in extra if f.is_file())]
+
+
+def _encoder_files(name: str) -> list[Path]:
+    return source.encoder_files(paths.resolve("text_encoders", name))
+
+
+def _vae_files(name: str) -> list[Path]:
+    return list(part(paths.resolve("vae", name), "vae").files)
+
+
+def _control_files(name: str) -> list[Path]:
+    return list(part(paths.resolve("controlnet", name), "controlnet").files)
+
+
+CheckpointName = Annotated[str, FileInput(_checkpoint_files, lambda: paths.names("checkpoints"))]
+NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diffusion_models"))]
+EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
+VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
+ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
+FamilyName = Annotated[str, Choices(lambda: list(FAMILIES))]
+
+
+def _place(ctx: RunContext, device: str = "default") -> Place:
+    from pipegraph.models.loading.load import Place
+
+    return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype)
+
+
+@outputs
+class Checkpoint:
+    """The three values of a whole model."""
+
+    MODEL: Model
+    CLIP: Clip
+    VAE: Vae
+
+
+def _recommend_checkpoint(ckpt_name: str) -> Mapping[str, Any]:
+    return source.recommend(ckpt_name)
+
+
+def _recommend_network(unet_name: str) -> Mapping[str, Any]:
+    return source.recommend(unet_name, "diffusion_models")
+
+
+@node("CheckpointLoaderSimple", category="loaders", title="Load Checkpoint", recommend=_recommend_checkpoint)
+def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
+    """Load a whole model: diffusion network, text encoders and VAE.
+
+    A file that holds only the diffusion network is completed with the usual VAE and text encoders of its family, where
+    they lie beside it or in the model folders; what was taken from where is said.
+
+    Args:
+        ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
+    """
+    from pipegraph.models.loading.load import load_checkpoint
+
+    found = source.checkpoint(ckpt_name)
+    for sentence in found.completed:
+        ctx.warn(sentence)
+    return Checkpoint(*load_checkpoint(found, _place(ctx)))
+
+
+@node("UNETLoader", category="loaders", title="Load Diffusion Model", recommend=_recommend_network)
+def load_diffusion_model(
+    unet_name: NetworkName,
+    ctx: RunContext,
+    weight_dtype: Literal["default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2"] = "default",
+) -> Model:
+    """Load a diffusion network alone.
+
+    Args:
+        unet_name: A single file, a component folder, or the name of a whole model.
+        weight_dtype: How weights are kept. The fp8 types are accepted for the sake of ComfyUI's graphs, but the
+            weights are kept in the run's type, which is exact.
+    """
+    from pipegraph.models.loading.load import load_model
+
+    place = _place(ctx)
+    if weight_dtype != "default":
+        ctx.warn(f"weights are kept in {str(place.dtype).removeprefix('torch.')}, not in {weight_dtype}")
+    return load_model(unet_name, place)
+
+
+@node("CLIPLoader", category="loaders", title="Load CLIP")
+def load_clip(
+    clip_name: EncoderName, ctx: RunContext, type: FamilyName = "flux", device: Literal["default", "cpu"] = "default"
+) -> Clip:
+    """Load a text encoder; what it is, is told by its content.
+
+    Args:
+        clip_name: A single file, a component folder, or the name of a whole model.
+        type: The family it is to serve.
+        device: Where it computes.
+    """
+    from pipegraph.models.loading.load import load_text_encoders
+
+    return load_text_encoders(type, [clip_name], _place(ctx, device))
+
+
+@node("DualCLIPLoader", category="loaders", title="Load two text encoders")
+def load_dual_clip(
+    clip_name1: EncoderName,
+    clip_name2: EncoderName,
+    ctx: RunContext,
+    type: FamilyName = "flux",
+    device: Literal["default", "cpu"] = "default",
+) -> Clip:
+    """Load two text encoders, in any order.
+
+    Args:
+        clip_name1: One of them, e.g. CLIP-L.
+        clip_name2: The other one, e.g. T5.
+        type: The family they are to serve.
+        device: Where they compute.
+    """
+    from pipegraph.models.loading.load import load_text_encoders
+
+    return load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
+
+
+@node("VAELoader", category="loaders", title="Load VAE")
+def load_vae(vae_name: VaeName, ctx: RunContext) -> Vae:
+    """Load a VAE.
+
+    Args:
+        vae_name: A single file, a component folder, or the name of a whole model.
+    """
+    from pipegraph.models.loading.load import load_vae
+
+    return load_vae(vae_name, _place(ctx))
+
+
+@node("ControlNetLoader", category="loaders", title="Load ControlNet Model")
+def load_control_net(control_net_name: ControlNetName, ctx: RunContext) -> ControlNet:
+    """Load a ControlNet.
+
+    Args:
+        control_net_name: A single file in diffusers layout, or a component folder.
+    """
+    from pipegraph.models.loading.load import load_control_net
+
+    return load_control_net(control_net_name, _place(ctx))

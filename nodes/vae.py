@@ -1,0 +1,86 @@
+"""Between pictures and latents."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Annotated
+
+from annotated_types import Ge, Le, MultipleOf
+
+from pipegraph.runtime.node import NodeEvent, Progress, RunContext, node
+
+from .wire import Image, Latent, Vae
+
+TileSize = Annotated[int, Ge(64), Le(4096), MultipleOf(32)]
+Overlap = Annotated[int, Ge(0), Le(4096), MultipleOf(32)]
+Frames = Annotated[int, Ge(8), Le(4096), MultipleOf(4)]
+FrameOverlap = Annotated[int, Ge(4), Le(4096), MultipleOf(4)]
+
+
+@node("VAEDecode", category="latent", title="VAE Decode")
+def vae_decode(samples: Latent, vae: Vae, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
+    """Decode latents to pictures.
+
+    A result that is not finite in half precision is made again in float32; one that is not finite then is an error.
+
+    Args:
+        samples: The latents.
+        vae: The model's VAE.
+    """
+    steps = vae.decode_steps(samples["samples"], ctx.warn)
+    return (yield from _progress(steps, "picture"))
+
+
+@node("VAEDecodeTiled", category="latent", title="VAE Decode (Tiled)")
+def vae_decode_tiled(
+    samples: Latent,
+    vae: Vae,
+    ctx: RunContext,
+    tile_size: TileSize = 512,
+    overlap: Overlap = 64,
+    temporal_size: Frames = 64,
+    temporal_overlap: FrameOverlap = 8,
+) -> Generator[NodeEvent, None, Image]:
+    """Decode latents to pictures in overlapping tiles, which takes less memory.
+
+    Args:
+        samples: The latents.
+        vae: The model's VAE.
+        tile_size: Side of a tile in pixels.
+        overlap: How far tiles overlap, in pixels; at most a quarter of a tile.
+        temporal_size: Frames a tile is long; for video only.
+        temporal_overlap: Frames by which tiles overlap in time; for video only.
+    """
+    if overlap > tile_size // 4:
+        ctx.warn(f"overlap {overlap} is more than a quarter of tile_size {tile_size}; {tile_size // 4} is used")
+        overlap = tile_size // 4
+    cell = vae.latent.downscale
+    steps = vae.decode_tiled_steps(samples["samples"], tile_size // cell, overlap // cell, ctx.warn)
+    return (yield from _progress(steps, "tile"))
+
+
+@node("VAEEncode", category="latent", title="VAE Encode")
+def vae_encode(pixels: Image, vae: Vae, ctx: RunContext) -> Latent:
+    """Encode pictures to latents; sides are cut at the centre to multiples of a latent cell (8 pixels).
+
+    Args:
+        pixels: The pictures; of more than three channels the first three are taken.
+        vae: The model's VAE.
+    """
+    from pipegraph.models.vae import fit_to_grid
+
+    fitted = fit_to_grid(pixels[..., :3], vae.latent.downscale)
+    if fitted.shape != pixels[..., :3].shape:
+        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {fitted.shape[2]}x{fitted.shape[1]}")
+    return {"samples": vae.encode(fitted, ctx.warn)}
+
+
+def _progress(steps: Generator[tuple[int, int], None, Image], unit: str) -> Generator[NodeEvent, None, Image]:
+    """A decoder's steps as events; its result as the result."""
+    while True:
+        try:
+            done, total = next(steps)
+        except StopIteration as end:
+            image: Image = end.value
+            return image
+        yield Progress(done, total, unit)
