@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -59,15 +60,50 @@ def commands() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code."""
+    ctx = None
     try:
-        code = commands.main(args, prog_name="pipegraph", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        code = WRONG
+        ctx = commands.make_context("pipegraph", list(sys.argv[1:] if args is None else args))
+        with ctx:
+            commands.invoke(ctx)
+        code = DONE
+    except click.exceptions.Exit as done:
+        code = done.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
-    sys.exit(code if isinstance(code, int) else DONE)
+    except Exception as error:
+        code = _report(error, as_json=bool(ctx and ctx.meta.get("pipegraph.json")))
+    sys.exit(code)
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    """Tell an error in the one way all errors are told; the exit code for it. Unforeseen ones go on."""
+    from pipegraph.runtime.errors import Cancelled, DeclarationError, GraphError, Problem, RunError
+
+    from . import show
+
+    match error:
+        case GraphError(problems=problems):
+            found, code = problems, WRONG
+        case RunError(problem=problem):
+            found, code = (problem,) if not as_json else (), FAILED  # its events have told it
+        case Cancelled():
+            click.echo("interrupted", err=True)
+            return INTERRUPTED
+        case DeclarationError():
+            found, code = (Problem(code="bad_declaration", message=str(error)),), WRONG
+        case click.ClickException() if as_json:
+            found, code = (Problem(code="usage", message=error.format_message()),), WRONG
+        case click.ClickException():
+            error.show()
+            return WRONG
+        case _:
+            raise error
+    if as_json and found:
+        show.json_line({"event": "error", "problems": [p.as_dict() for p in found]})
+    else:
+        show.problems(found)
+    return code

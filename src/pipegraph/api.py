@@ -1,0 +1,194 @@
+"""Run graphs from Python.
+
+workflow = pg.load("flux.json")
+result = workflow.run(prompt="a red fox", seed=7)
+result["image"], result.files, result.record, result.timings
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pipegraph.graphs.load import load as load_graph
+from pipegraph.graphs.schema import Graph
+from pipegraph.runtime.catalog import Catalog
+from pipegraph.runtime.check import CheckedGraph, check
+from pipegraph.runtime.errors import GraphError, NoSuchRun, Problem, RunFinished
+from pipegraph.runtime.events import Event
+from pipegraph.runtime.plan import Plan, Settings, plan
+from pipegraph.runtime.run import Result, Runner
+
+__all__ = ["Result", "Workflow", "default_device", "load", "runner"]
+DTYPES = ("auto", "fp32", "fp16", "bf16")
+
+
+@cache
+def runner() -> Runner:
+    """The runner of this process: all workflows share its cache, so a model is loaded once."""
+    return Runner()
+
+
+@cache
+def default_device() -> str:
+    """``cuda:0`` if torch sees a CUDA GPU, else ``cpu``. Imports torch."""
+    import torch
+
+    return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+class Workflow:
+    """A graph with the nodes and settings it runs with. Its graph inputs are the keyword arguments of ``run``."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        catalog: Catalog,
+        *,
+        out: str | Path = "output",
+        device: str = "auto",
+        dtype: str = "auto",
+        kernels: str = "",
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        """See ``load``."""
+        self.graph, self.catalog, self.out, self.on_event = graph, catalog, Path(out), on_event
+        self.device, self.dtype, self.kernels = device, dtype, kernels
+        self._running: set[str] = set()
+        if dtype not in DTYPES:
+            raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The graph's inputs and their defaults; None where a value must be given or is drawn."""
+        return {name: port.default for name, port in self.graph.inputs.items()}
+
+    def check(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> CheckedGraph:
+        """Compare the graph and these values with the node library; arguments as for ``run``.
+
+        Raises:
+            GraphError: with every problem.
+        """
+        return check(self.graph, self.catalog, _plain(inputs), overrides=_plain(overrides or {}))
+
+    def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
+        """What would run, in which order; arguments as for ``run``."""
+        return plan(self.check(overrides, **inputs), self.settings())
+
+    def run(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Result:
+        """Run the graph and wait for its end.
+
+        Args:
+            overrides: Other inputs of nodes, ``{"node.input": value}``.
+            inputs: Values of the graph's inputs. A text is looked up as a name where a file is meant; a
+                ``pathlib.Path`` may lie anywhere.
+
+        Raises:
+            GraphError: the graph or the values are wrong; nothing was run.
+            RunError: a node failed.
+            Cancelled: ``cancel`` was called, or Ctrl-C pressed.
+        """
+        planned = self.plan(overrides, **inputs)
+        run_id = uuid4().hex[:12]
+        self._running.add(run_id)
+        try:
+            if not planned.settings.kernels:
+                return runner().run(planned, output_dir=self.out, on_event=self.on_event, run_id=run_id)
+            from pipegraph.kernels.dispatch import use
+
+            with use(**planned.settings.kernels):
+                return runner().run(planned, output_dir=self.out, on_event=self.on_event, run_id=run_id)
+        finally:
+            self._running.discard(run_id)
+
+    def cancel(self) -> None:
+        """Stop the runs of this workflow, from any thread: each ends within a step and raises ``Cancelled``."""
+        for run_id in [*self._running]:
+            try:
+                runner().cancel(run_id)
+            except (NoSuchRun, RunFinished):
+                continue
+
+    def settings(self) -> Settings:
+        """What decides about numbers besides the graph; GraphError if this machine does not have it."""
+        return Settings(_device(self.device), self.dtype, _kernels(self.kernels))
+
+
+def load(
+    source: str | Path | Mapping[str, Any],
+    *,
+    nodes: Iterable[str | Path] = (),
+    out: str | Path = "output",
+    device: str = "auto",
+    dtype: str = "auto",
+    kernels: str = "",
+    on_event: Callable[[Event], None] | None = None,
+) -> Workflow:
+    """Read a graph and make it ready to run.
+
+    Args:
+        source: A path to a graph or to a picture that holds one, the name of a ready-made graph, or the document.
+        nodes: Python files, or folders of them, with further nodes. Their code is run.
+        out: Folder for what is saved.
+        device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...
+        dtype: ``auto`` (as suits device and model), ``fp32``, ``fp16`` or ``bf16``.
+        kernels: Back ends to use, such as ``attention=torch,linear=torch``.
+        on_event: Called with every event of a run.
+
+    Raises:
+        GraphError: with every problem that the file alone shows.
+    """
+    catalog = Catalog.load([Path(p) for p in nodes])
+    return Workflow(
+        load_graph(source), catalog, out=out, device=device, dtype=dtype, kernels=kernels, on_event=on_event
+    )
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths become texts, and may be read."""
+    return {name: _allowed(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+def _allowed(path: Path) -> str:
+    from pipegraph.models import paths
+
+    return str(paths.allow(path))
+
+
+def _device(name: str) -> str:
+    """A device that is there, with its number; ``auto`` is the default one."""
+    if name == "auto":
+        return default_device()
+    import torch
+
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise _wrong("device", name, "auto, cpu, cuda or cuda:0, ...", str(error).split("\n")[0]) from error
+    return f"{device.type}:{device.index or 0}" if device.type == "cuda" else str(device)
+
+
+def _kernels(choices: str) -> dict[str, str]:
+    """Back ends asked for here, over those of the environment."""
+    if not choices and not os.environ.get("PIPEGRAPH_KERNELS"):
+        return {}
+    from pipegraph.kernels import dispatch
+
+    try:
+        asked = dispatch.parse(os.environ.get("PIPEGRAPH_KERNELS", "")) | dispatch.parse(choices)
+        with dispatch.use(**asked):
+            return asked
+    except dispatch.KernelError as error:
+        raise _wrong("kernels", choices, "op=backend,op=backend", str(error)) from error
+
+
+def _wrong(what: str, got: str, wanted: str, why: str = "") -> GraphError:
+    hint = f"{why[:1].upper()}{why[1:]}" if why else ""
+    return GraphError(
+        [Problem(code=f"bad_{what}", message=f"{what} cannot be used", got=got, wanted=wanted, hint=hint)]
+    )

@@ -1,0 +1,154 @@
+"""A call of a graph: FILE, the graph's own inputs as options, and --set. Shared by ``run`` and ``validate``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from pipegraph.graphs import load
+from pipegraph.graphs.schema import Graph, GraphInput
+from pipegraph.runtime.errors import GraphError, nearest
+
+JSON: Final = "pipegraph.json"
+"""Key in a click context's ``meta``: stdout is for JSON lines."""
+_GRAPH: Final = "pipegraph.graph"
+_OPTIONS: Final = "pipegraph.options"
+_INPUTS: Final = "pipegraph.inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A graph and what the command line gives to it; the values are text, as they were typed."""
+
+    graph: Graph
+    inputs: dict[str, str]
+    overrides: dict[str, str]
+
+
+class GraphCommand(click.Command):
+    """A command with an argument FILE and, besides its own options, one option for each input of that graph."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        source, flags = self._look_ahead(ctx, args)
+        ctx.meta[JSON] = "--json" in flags
+        if source is not None:
+            try:
+                ctx.meta[_GRAPH] = read(source)
+            except GraphError:
+                if "--help" not in flags:
+                    raise
+        graph: Graph | None = ctx.meta.get(_GRAPH)
+        taken = {name for param in self.params for name in param.opts}
+        ctx.meta[_OPTIONS] = [*_options(graph.inputs.values(), taken)] if graph else []
+        ctx.meta[_INPUTS] = {}
+        ctx.ignore_unknown_options = ctx.allow_extra_args = True
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *ctx.meta.get(_OPTIONS, ())]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        graph: Graph | None = ctx.meta.get(_GRAPH)
+        theirs = [record for p in ctx.meta.get(_OPTIONS, ()) if (record := p.get_help_record(ctx))]
+        ours = [p.get_help_record(ctx) for p in super().get_params(ctx) if isinstance(p, click.Option)]
+        if graph:
+            with formatter.section(f"Inputs of {graph.source}"):
+                if theirs:
+                    formatter.write_dl(theirs)
+                else:
+                    formatter.write_text("none; --set NODE.INPUT=VALUE changes any input of a node")
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in ours if record])
+
+    def _look_ahead(self, ctx: click.Context, args: Sequence[str]) -> tuple[str | None, set[str]]:
+        """FILE, before the inputs of its graph are known, and the flags given. Every unknown option takes a value."""
+        own = {name: p for p in super().get_params(ctx) for name in p.opts if isinstance(p, click.Option)}
+        source, flags, at = None, set[str](), 0
+        while at < len(args):
+            arg, param = args[at], own.get(args[at])
+            at += 1
+            if arg == "-" or not arg.startswith("-"):
+                source = arg if source is None else source
+            elif isinstance(param, click.Option) and param.is_flag:
+                flags |= {max(param.opts, key=len)}
+            elif "=" not in arg:
+                at += 1
+        return source, flags
+
+
+def read(source: str) -> Graph:
+    """The graph that FILE means; ``-`` reads standard input."""
+    if source == "-":
+        return load.loads(sys.stdin.buffer.read(), "standard input")
+    return load.load(source)
+
+
+def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
+    """What was called, from a parsed context and the values of ``--set``."""
+    graph: Graph = ctx.meta[_GRAPH]
+    inputs: dict[str, str] = ctx.meta[_INPUTS] | _unknown(ctx)
+    overrides: dict[str, str] = {}
+    for setting in settings:
+        address, equals, value = setting.partition("=")
+        if not equals:
+            raise click.UsageError(f'--set takes NODE.INPUT=VALUE, got "{setting}"')
+        (inputs if address in graph.inputs else overrides)[address] = value
+    return Call(graph, inputs, overrides)
+
+
+def allow_paths(values: Sequence[Any]) -> None:
+    """Files and folders that the user typed may be read, wherever they lie."""
+    from pipegraph.models import paths
+
+    for value in values:
+        if value and "\0" not in value and len(value) < 4096 and Path(value).expanduser().exists():
+            paths.allow(value)
+
+
+def _unknown(ctx: click.Context) -> dict[str, str]:
+    """Options that neither the command nor the graph has, as graph inputs: checking tells of all of them at once."""
+    given: dict[str, str] = {}
+    args = iter(ctx.args)
+    for arg in args:
+        if not arg.startswith("-"):
+            raise click.UsageError(f'unexpected argument "{arg}"; quote texts that hold spaces')
+        name, equals, value = arg.lstrip("-").partition("=")
+        own = [n for p in ctx.command.params for n in p.opts]
+        graph: Graph = ctx.meta[_GRAPH]
+        if not nearest(name, graph.inputs) and (hint := nearest(f"--{name}", own)):
+            raise click.UsageError(f"no such option: --{name}. {hint}")
+        given[name] = value if equals else next(args, "")
+    return given
+
+
+def _options(ports: Iterable[GraphInput], taken: set[str]) -> Iterator[click.Option]:
+    """Options for the graph's inputs; one whose name is taken is reached by ``--set NAME=VALUE`` alone."""
+    for number, port in enumerate(ports):
+        names = {f"--{port.name.replace('_', '-')}", f"--{port.name}"} - taken
+        if names and re.fullmatch(r"[\w-]+", port.name):
+            decls = [f"graph_input_{number}", *sorted(names, key=lambda n: "_" in n)]
+            keep = partial(_keep, port.name)
+            yield click.Option(decls, metavar=port.type, help=_help(port), expose_value=False, callback=keep)
+
+
+def _keep(name: str, ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[_INPUTS][name] = value
+
+
+def _help(port: GraphInput) -> str:
+    low, high = port.minimum, port.maximum
+    span = f"{'' if low is None else low}..{'' if high is None else high}"
+    facts = [
+        ", ".join(port.choices or ()),
+        span.replace(str(2**64 - 1), "2^64-1") if span != ".." else "",
+        "required" if port.required else f"default: {port.default if port.default is not None else 'drawn'}",
+    ]
+    return f"{port.description}  [{'; '.join(filter(None, facts))}]"

@@ -1,0 +1,195 @@
+"""What a run prints while it goes: bars on a terminal, plain lines in a pipe, JSON lines for programs.
+
+Progress goes to stderr, so that stdout holds what was made: the paths of the files, and texts.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import click
+
+from pipegraph.runtime.events import Event
+
+from .show import json_line
+
+QUIET_SECONDS = 5.0
+"""Plain progress of one node is told at most this often."""
+SHORT_SECONDS = 0.05
+"""A node that took less is not worth a line."""
+
+
+class Listener(Protocol):
+    """Takes the events of a run; used as a context around it."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def listener(as_json: bool) -> AbstractContextManager[Listener]:
+    """The one that suits where the output goes."""
+    if as_json:
+        return nullcontext(_json)
+    return Bars() if sys.stderr.isatty() else nullcontext(Plain())
+
+
+def _json(event: Event) -> None:
+    json_line(event.as_dict())
+
+
+class Plain:
+    """Lines, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.finished = 0
+        self.speed = Speed()
+        self.told = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        data = event.data
+        match event.kind:
+            case "plan":
+                self.total = len(data["todo"])
+                self.say(plan_line(data))
+                for line in resolved_lines(data):
+                    self.say(line)
+            case "started":
+                self.speed = Speed()
+            case "progress":
+                self.progress(event)
+            case "finished":
+                self.finished += 1
+                if data["seconds"] >= SHORT_SECONDS:
+                    count = f"[{self.finished}/{self.total}]"
+                    self.say(f"{count} {name_of(event)}  {data['seconds']:.2f} s{self.speed.words('  (', ')')}")
+            case "text":
+                click.echo(data["text"])
+            case "warning":
+                self.say(f"{click.style('warning', fg='yellow')}: {data['message']}")
+            case "saved" if not data.get("temporary"):
+                self.saved(Path(data["path"]))
+            case "done" if data["status"] == "done":
+                self.say(f"done in {data['seconds']:.2f} s")
+
+    def progress(self, event: Event) -> None:
+        self.speed.add(event)
+        now = time.monotonic()
+        if now - self.told >= QUIET_SECONDS:
+            done, total = event.data["done"], event.data["total"]
+            self.say(f"  {name_of(event)} {done}/{total}{self.speed.words('  ')}")
+
+    def saved(self, path: Path) -> None:
+        click.echo(path)
+
+    def say(self, line: str) -> None:
+        self.told = time.monotonic()
+        click.echo(line, err=True)
+
+
+class Bars(Plain):
+    """Two bars on a terminal: nodes of the graph, and steps of the node that runs; finished nodes scroll past above."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.live import Live
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self.bars = Progress(*columns, console=self.console)
+        self.live = Live(self.bars, console=self.console, transient=True, refresh_per_second=8)
+        self.nodes = self.bars.add_task("starting", total=None, count="")
+        self.node = self.bars.add_task("", total=None, count="", visible=False)
+
+    def __enter__(self) -> Bars:
+        self.live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.live.stop()
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if event.kind == "started":
+            self.bars.reset(self.node, total=None, description=name_of(event), count="", visible=True)
+        elif event.kind in ("plan", "finished"):
+            count = f"{self.finished}/{self.total} nodes"
+            self.bars.update(self.nodes, description="graph", total=self.total, completed=self.finished, count=count)
+        elif event.kind == "done":
+            self.bars.update(self.node, visible=False)
+
+    def progress(self, event: Event) -> None:
+        self.speed.add(event)
+        done, total = event.data["done"], event.data["total"]
+        count = f"{done}/{total} {self.speed.words('')}"
+        self.bars.update(self.node, completed=done, total=total, count=count)
+        self.live.refresh()
+
+    def saved(self, path: Path) -> None:
+        if sys.stdout.isatty():
+            self.say(f"saved {path}")
+        else:
+            click.echo(path)
+
+    def say(self, line: str) -> None:
+        from rich.text import Text
+
+        self.console.print(Text.from_ansi(line), soft_wrap=True)
+
+
+class Speed:
+    """Steps a second of one node. The time before its first step is not counted: it is loading and warming up."""
+
+    def __init__(self) -> None:
+        self.first: tuple[int, float] | None = None
+        self.rate = 0.0
+        self.unit = "it"
+
+    def add(self, event: Event) -> None:
+        done, self.unit = event.data["done"], event.data.get("unit", "it")
+        if self.first is None:
+            self.first = (done, event.seconds)
+        elif event.seconds > self.first[1]:
+            self.rate = (done - self.first[0]) / (event.seconds - self.first[1])
+
+    def words(self, before: str, after: str = "") -> str:
+        """``5.31 it/s``, or seconds a step where steps are slow; empty before the second step."""
+        if not self.rate:
+            return ""
+        slow = self.rate < 1
+        text = f"{1 / self.rate:.2f} s/{self.unit}" if slow else f"{self.rate:.2f} {self.unit}/s"
+        return before + text + after
+
+
+def name_of(event: Event) -> str:
+    return f"{event.title} ({event.node})" if event.title else event.node
+
+
+def plan_line(data: Mapping[str, Any]) -> str:
+    cached = len(data["cached"])
+    return f"{len(data['todo'])} nodes to run" + (f", {cached} known from before" if cached else "")
+
+
+def resolved_lines(data: Mapping[str, Any]) -> list[str]:
+    """What became of each ``auto``, one line a source."""
+    by_source: dict[str, dict[str, str]] = {}
+    for r in data["resolved"]:
+        by_source.setdefault(r["source"], {}).setdefault(r["input"], str(r["value"]))
+    return [
+        f"auto: {', '.join(f'{key} {value}' for key, value in values.items())}  (from {source})"
+        for source, values in by_source.items()
+    ]

@@ -1,0 +1,43 @@
+"""``pipegraph validate``: every error of a graph, without torch and without weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipegraph.runtime.check import check
+from pipegraph.runtime.errors import GraphError
+
+from .call import JSON, GraphCommand, allow_paths, call_of
+from .nodes import load_catalog, nodes_option
+from .show import json_line
+
+
+@click.command(cls=GraphCommand)
+@click.argument("file", metavar="FILE")
+@click.option("--set", "settings", multiple=True, metavar="NODE.INPUT=VALUE", help="Set an input. May be repeated.")
+@nodes_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tuple[Path, ...], as_json: bool) -> None:
+    """Tell everything that is wrong with a graph, without running it; exit code 2 if anything is.
+
+    FILE is a path, the name of a ready-made graph, a picture that holds its graph, or - for standard input. Inputs of
+    the graph can be given as for `run`; those it needs and were not given are no error here.
+    """
+    call = call_of(ctx, settings)
+    allow_paths([*call.inputs.values(), *call.overrides.values()])
+    open_inputs: list[str] = []
+    nodes = len(call.graph.nodes)
+    try:
+        check(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides)
+    except GraphError as error:
+        open_inputs = [p.input for p in error.problems if p.code == "missing_graph_input"]
+        if wrong := [p for p in error.problems if p.code != "missing_graph_input"]:
+            raise GraphError(wrong) from None
+    if ctx.meta[JSON]:
+        json_line({"valid": True, "nodes": nodes, "needs": open_inputs})
+    else:
+        needs = f"; needs a value for {', '.join(open_inputs)}" if open_inputs else ""
+        click.echo(f"{call.graph.source}: no errors, {nodes} nodes{needs}")

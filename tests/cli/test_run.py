@@ -1,0 +1,195 @@
+"""``pipegraph run``: what is printed where, exit codes, files, making a picture again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from .conftest import Call
+from .test_validate import TEXT
+
+Write = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "custom_node"
+SLOW_NODE = '''
+import time
+from collections.abc import Generator
+import pipegraph as pg
+
+@pg.node("Sleep", category="test", effect="volatile")
+def sleep(steps: int) -> Generator[pg.NodeEvent, None, int]:
+    """Sleep for a tenth of a second a step.
+
+    Args:
+        steps: How many.
+    """
+    for i in range(steps):
+        time.sleep(0.1)
+        yield pg.Progress(i + 1, steps)
+    return steps
+
+@pg.node("Fail", category="test")
+def fail(text: str) -> str:
+    """Fail.
+
+    Args:
+        text: What to say.
+    """
+    raise ValueError(text)
+'''
+
+
+def sleeping(steps: int) -> dict[str, object]:
+    return {
+        "nodes": {"zz": {"class_type": "Sleep", "inputs": {"steps": steps}}},
+        "outputs": {"steps": ["zz", 0]},
+    }
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "picture.png"
+    Image.linear_gradient("L").resize((40, 30)).convert("RGB").save(path)
+    return path
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    path = tmp_path / "pack.py"
+    path.write_text(SLOW_NODE)
+    return path
+
+
+def vignette(call: Call, picture: Path, *more: str):  # type: ignore[no-untyped-def]
+    return call("run", EXAMPLE / "graph.json", "--nodes", EXAMPLE, "--image", picture, *more)
+
+
+def test_texts_go_to_stdout_and_progress_to_stderr(call: Call, write: Write) -> None:
+    done = call("run", write(TEXT), "--text", "good morning")
+    assert (done.code, done.out) == (0, "good morning\n")
+    assert "nodes to run" in done.err and "done in" in done.err
+
+
+def test_saved_paths_go_to_stdout(call: Call, picture: Path) -> None:
+    done = vignette(call, picture, "--out", "pictures", "--strength", "1")
+    (path,) = done.out.splitlines()
+    assert done.code == 0
+    with Image.open(path) as made:
+        assert made.size == (40, 30)
+        assert made.getpixel((0, 29)) == (0, 0, 0)
+        assert made.getpixel((20, 29)) != (0, 0, 0)
+    assert [str(p) for p in Path("pictures").iterdir()] == [path]
+
+
+def test_json_prints_events_and_nothing_else(call: Call, picture: Path) -> None:
+    done = vignette(call, picture, "--json", "--record")
+    events = done.json
+    kinds = [e["event"] for e in events]
+    assert (done.code, done.err) == (0, "")
+    assert kinds[0] == "plan" and kinds[-2:] == ["done", "record"]
+    assert [e["number"] for e in events[:-1]] == [*range(1, len(events))]
+    (saved,) = [e for e in events if e["event"] == "saved"]
+    record = json.loads(Path(events[-1]["path"]).read_text())
+    assert record["run"]["files"] == [saved["path"]]
+    assert record["inputs"]["strength"] == 0.8 and record["versions"]["pipegraph"]
+    assert Path(events[-1]["path"]).parent == Path(saved["path"]).parent
+
+
+def test_a_picture_makes_itself_again(call: Call, picture: Path) -> None:
+    (first,) = vignette(call, picture, "--strength", "0.3").out.splitlines()
+    again = call("run", first, "--nodes", EXAMPLE, "--out", "again")
+    (second,) = again.out.splitlines()
+    assert again.code == 0
+    assert Path(first).read_bytes() == Path(second).read_bytes()
+    changed = call("run", first, "--nodes", EXAMPLE, "--strength", "0.9", "--out", "again")
+    assert Path(changed.out.strip()).read_bytes() != Path(first).read_bytes()
+
+
+def test_help_lists_the_inputs_of_the_graph(call: Call, write: Write) -> None:
+    done = call("run", write(TEXT), "--help")
+    assert done.code == 0
+    assert "--text STRING" in done.out and "--times INT" in done.out and "default: 2" in done.out
+
+
+def test_a_wrong_graph_runs_nothing(call: Call, picture: Path) -> None:
+    done = vignette(call, picture, "--strength", "7", "--set", "save.filename_prefi=x")
+    assert done.code == 2 and not done.out and not Path("output").exists()
+    assert "error[out_of_range]" in done.err and "error[unknown_input]" in done.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code"),
+    [
+        ("--device", "cuda:99", "bad_device"),
+        ("--device", "gpu", "bad_device"),
+        ("--kernels", "attention=x", "bad_kernels"),
+    ],
+)
+def test_settings_this_machine_does_not_have(call: Call, write: Write, option: str, value: str, code: str) -> None:
+    done = call("run", write(TEXT), option, value)
+    assert done.code == 2 and f"error[{code}]" in done.err and value in done.err
+
+
+def test_a_node_that_fails(call: Call, write: Write, pack: Path) -> None:
+    graph = write({"nodes": {"f": {"class_type": "Fail", "inputs": {"text": "no good"}}}, "outputs": {"x": ["f", 0]}})
+    done = call("run", graph, "--nodes", pack)
+    assert done.code == 1
+    assert 'node "f"' in done.err and "no good" in done.err and f"{pack}:25" in done.err
+    as_json = call("run", graph, "--nodes", pack, "--json")
+    assert as_json.code == 1
+    assert [e["event"] for e in as_json.json][-2:] == ["failed", "done"]
+    assert as_json.json[-1]["status"] == "failed"
+
+
+def start(graph: Path, pack: Path, *more: str) -> subprocess.Popen[str]:
+    """A run in a process of its own that has taken its first step."""
+    command = [sys.executable, "-m", "pipegraph", "run", str(graph), "--nodes", str(pack), "--json", *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=graph.parent)
+    assert process.stdout
+    for line in process.stdout:
+        if json.loads(line)["event"] == "progress":
+            return process
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_within_a_step(write: Write, pack: Path, number: signal.Signals) -> None:
+    process = start(write(sleeping(600)), pack)
+    began = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 5
+    assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
+    assert err == "interrupted\n"
+
+
+def test_a_terminal_gets_bars_and_the_saved_paths(call: Call, write: Write, pack: Path) -> None:
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "pipegraph", "run", str(write(sleeping(5))), "--nodes", str(pack)]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=other, stderr=other, stdin=other, env=env) as process:
+        os.close(other)
+        shown = b""
+        while chunk := _read(main):
+            shown += chunk
+    assert process.returncode == 0
+    text = shown.decode()
+    assert "5/5" in text and "it/s" in text and "1/1 nodes" in text and "done in" in text
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 65536)
+    except OSError:  # the other side is closed
+        return b""

@@ -1,0 +1,110 @@
+"""``pipegraph validate``: every error in one answer, exit code 2."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Call
+
+Write = Callable[..., Path]
+TEXT: dict[str, Any] = {
+    "inputs": {"text": {"type": "STRING", "default": "hello"}, "times": {"type": "INT", "default": 2, "max": 9}},
+    "nodes": {
+        "a": {"class_type": "PrimitiveString", "inputs": {"value": {"$input": "text"}}},
+        "n": {"class_type": "PrimitiveInt", "inputs": {"value": {"$input": "times"}}},
+        "show": {"class_type": "PreviewAny", "inputs": {"source": ["a", 0]}},
+    },
+    "outputs": {"text": ["a", 0], "times": ["n", 0]},
+}
+
+
+def broken() -> dict[str, Any]:
+    return {
+        "inputs": TEXT["inputs"],
+        "nodes": {
+            **TEXT["nodes"],
+            "typo": {"class_type": "PreviewAn", "inputs": {"source": ["a", 0]}},
+            "odd": {"class_type": "PrimitiveInt", "inputs": {"value": 20.9, "vale": 1}},
+            "lost": {"class_type": "PreviewAny", "inputs": {"source": ["nowhere", 0]}},
+            "r1": {"class_type": "PreviewAny", "inputs": {"source": ["r2", 0]}},
+            "r2": {"class_type": "PreviewAny", "inputs": {"source": ["r1", 0]}},
+        },
+        "outputs": TEXT["outputs"],
+    }
+
+
+def test_a_right_graph(call: Call, write: Write) -> None:
+    done = call("validate", write(TEXT), "--text", "x", "--times=3", "--set", "a.value=y")
+    assert (done.code, done.err) == (0, "")
+    assert "no errors, 3 nodes" in done.out
+
+
+def test_every_error_at_once(call: Call, write: Write) -> None:
+    done = call("validate", write(broken()), "--times", "10", "--txt", "x", "--set", "b.value=1")
+    codes = [line.split("]")[0].removeprefix("error[") for line in done.err.splitlines() if line.startswith("error[")]
+    assert done.code == 2 and not done.out
+    assert {"unknown_node", "wrong_type", "unknown_input", "unknown_source", "out_of_range"} <= {*codes}
+    assert {"unknown_run_input", "unknown_override"} <= {*codes}
+    assert '"PreviewAny"' in done.err and 'Did you mean "text"?' in done.err
+
+
+def test_errors_as_json(call: Call, write: Write) -> None:
+    done = call("validate", write(broken()), "--json")
+    (answer,) = done.json
+    assert done.code == 2 and not done.err
+    assert answer["event"] == "error"
+    assert {"code": "unknown_node", "node": "typo", "got": "PreviewAn"}.items() <= answer["problems"][0].items()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"pipegraph": 1, "nodes": {', "invalid_json"),
+        ('{"pipegraph": 1, "nodes": {"a": {}, "a": {}}}', "duplicate_key"),
+        ('{"pipegraph": 1, "nodes": {"a": {"class_type": "PrimitiveFloat", "inputs": {"value": NaN}}}}', "not_finite"),
+        ('{"pipegraph": 2, "nodes": {}}', "unknown_version"),
+        ("[]", "unknown_form"),
+    ],
+)
+def test_faults_of_the_file(call: Call, tmp_path: Path, text: str, code: str) -> None:
+    (tmp_path / "broken.json").write_text(text)
+    done = call("validate", "broken.json", "--json")
+    assert done.code == 2
+    assert code in [p["code"] for p in done.json[0]["problems"]]
+
+
+def test_a_needed_input_is_named_but_no_error(call: Call, write: Write) -> None:
+    needs = {**TEXT, "inputs": {**TEXT["inputs"], "text": {"type": "STRING"}}}
+    assert "needs a value for text" in call("validate", write(needs)).out
+    assert call("validate", write(needs), "--json").json == [{"valid": True, "nodes": 3, "needs": ["text"]}]
+
+
+def test_standard_input(call: Call, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write(TEXT).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert "standard input: no errors" in call("validate", "-").out
+
+
+def test_a_call_that_is_wrong(call: Call, write: Write) -> None:
+    graph = write(TEXT)
+    for args, hint in [
+        (["--set", "a.value"], "NODE.INPUT=VALUE"),
+        (["--nods", "x"], "--nodes"),
+        (["stray"], "stray"),
+        (["--nodes", "absent.py"], "absent.py"),
+    ]:
+        done = call("validate", graph, *args)
+        assert done.code == 2 and hint in done.err
+    missing = call("validate", "flx.json")
+    assert missing.code == 2 and "ready-made graph" in missing.err
+
+
+def test_values_that_look_like_options(call: Call, write: Write) -> None:
+    done = call("validate", write(TEXT), "--text", "--json", "--times", "-3", "--set", "a.value=-1")
+    assert done.code == 0 and "no errors" in done.out
