@@ -85,7 +85,7 @@ def test_previews_go_to_the_temporary_folder(context: Any, drain: Drain) -> None
     assert not context.output_dir.exists()
 
 
-GRAPH = {
+GRAPH: dict[str, dict[str, Any]] = {
     "prompt": {"1": {"class_type": "CLIPTextEncode", "inputs": {"text": '猫🐈 "x" \n 0 \u202e'}}},
     "workflow": {"nodes": [], "title": "é"},
     "pipegraph": {"graph": {"pipegraph": 1, "nodes": {}}, "inputs": {"seed": 2**64 - 1}},
