@@ -155,7 +155,7 @@ def gemm(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank
     """torch's matrix product in the dtype of x."""
     y = F.linear(x, _plain(weight, x.dtype), None if bias is None else bias.to(x.dtype))
     if low_rank is not None:
-        y = y + F.linear(F.linear(x, low_rank.down.to(x.dtype)), low_rank.up.to(x.dtype))
+        y = y + F.linear(F.linear(x, low_rank.down.to(x)), low_rank.up.to(x))
     return y
 
 

@@ -1,0 +1,1 @@
+"""Adapters: small weights that change what a network does without touching its own."""

@@ -1,0 +1,311 @@
+"""LoRA: low-rank additions to the linear layers of a network, applied beside its weights, never to them.
+
+A file is read whole or not at all: each of its keys is used, is for a part that was not given (said in the report), or
+is an error. y = W x + strength * alpha / rank * up (down x); a file without ``alpha`` means alpha = rank.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from pipegraph.kernels.linear import LowRank
+from pipegraph.kernels.modules import side_paths
+
+from .lora_keys import NETWORK, Key, read_key
+from .lora_targets import Target, targets
+
+if TYPE_CHECKING:
+    from pipegraph.models.family import Family
+
+_KEPT = 4
+"""Combinations of LoRAs and strengths that are kept ready for a network."""
+_SHOWN = 5
+
+
+class LoraError(ValueError):
+    """A file that is no LoRA for the given networks, or not wholly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What one layer gets, as stored in the file."""
+
+    down: Tensor
+    """(R, K)"""
+    up: Tensor
+    """(N, R)"""
+    scale: float
+    """alpha / rank"""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lora:
+    """A LoRA for one network."""
+
+    name: str
+    layers: Mapping[str, Factors]
+    """By the layer's name in the network."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoraFile:
+    """What a file holds for the networks it was read for."""
+
+    name: str
+    loras: Mapping[str, Lora]
+    """By part: ``model`` or a text encoder; a part without keys in the file has a LoRA without layers."""
+    matched: int
+    total: int
+    notes: tuple[str, ...] = ()
+    """What is left out or taken for granted."""
+
+    def report(self) -> dict[str, Any]:
+        """For the run record: keys used and in all, layers by part, remarks."""
+        layers = {part: len(lora.layers) for part, lora in self.loras.items()}
+        return {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers, "notes": list(self.notes)}
+
+
+def load_lora(path: Path, network: nn.Module, family: Family, *, allow_partial: bool = False) -> Lora:
+    """Read a LoRA for a diffusion network alone; see :func:`read_lora`."""
+    return read_lora(path, {NETWORK: network}, family, allow_partial=allow_partial).loras[NETWORK]
+
+
+def read_lora(
+    path: Path, networks: Mapping[str, nn.Module], family: Family, *, allow_partial: bool = False
+) -> LoraFile:
+    """Read a LoRA file for a model and its text encoders.
+
+    Args:
+        path: A safetensors file in the key style of kohya, diffusers/peft, FLUX itself, ComfyUI or XLabs.
+        networks: The diffusion network as ``model``, text encoders by their names in the family. Keys for an encoder
+            that is not given are left out and counted in the notes.
+        family: Says which text encoder ``lora_te1_`` and its like mean.
+        allow_partial: Leave out unknown keys, with a note, instead of refusing the file.
+
+    Raises:
+        LoraError: nothing fits; a key is unknown, of another kind of adapter, or without its partner; a shape is wrong.
+    """
+    name = path.name
+    tensors, metadata = _open(path)
+    reading = _Reading(networks, {e.folder: e.name for e in family.encoders})
+    for key in tensors:
+        reading.sort(key)
+    for group in reading.groups:
+        reading.bind(*group, tensors, metadata)
+    if reading.wrong:
+        raise LoraError(f"LoRA {name}: {_some(reading.wrong)}")
+    if not reading.matched:
+        elsewhere = f"; it holds {_counted(reading.aside)}" if reading.aside else ""
+        raise LoraError(
+            f"LoRA {name}: none of its {len(tensors)} keys fits {_parts(networks)}{elsewhere}{reading.examples()}"
+        )
+    if reading.unknown and not allow_partial:
+        raise LoraError(
+            f"LoRA {name}: {len(reading.unknown)} of {len(tensors)} keys fit nothing in {_parts(networks)} (allow a "
+            f"partial load to leave them out): {_some(reading.unknown)}"
+        )
+    loras = {part: Lora(name, layers) for part, layers in reading.layers.items()}
+    return LoraFile(name, loras, reading.matched, len(tensors), tuple(reading.notes()))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The keys of a file as they are sorted and bound to layers."""
+
+    networks: Mapping[str, nn.Module]
+    encoders: dict[str, str]
+    keys: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    """(part, layer in the file's spelling) -> role -> key"""
+    layers: dict[str, dict[str, Factors]] = field(default_factory=dict)
+    known: dict[str, dict[str, tuple[Target, ...]]] = field(default_factory=dict)
+    matched: int = 0
+    aside: dict[str, int] = field(default_factory=dict)
+    """Keys of parts that were not given."""
+    unknown: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    without_alpha: int = 0
+
+    def __post_init__(self) -> None:
+        self.layers = {part: {} for part in self.networks}
+        self.known = {part: targets(network) for part, network in self.networks.items()}
+
+    def sort(self, name: str) -> None:
+        """Take one key in."""
+        key = read_key(name, self.encoders)
+        if not isinstance(key, Key):
+            (self.unknown if key.startswith("no tensor") else self.wrong).append(f"{name}: {key}")
+        elif key.part not in self.networks:
+            self.aside[key.part] = self.aside.get(key.part, 0) + 1
+        elif key.layer not in self.known[key.part]:
+            self.unknown.append(name)
+        else:
+            roles = self.keys.setdefault((key.part, key.layer), {})
+            if key.role in roles:
+                self.wrong.append(f"{name} and {roles[key.role]} name the same factor")
+            roles[key.role] = name
+
+    @property
+    def groups(self) -> list[tuple[str, str, dict[str, str]]]:
+        return [(part, layer, roles) for (part, layer), roles in self.keys.items()]
+
+    def bind(
+        self, part: str, layer: str, roles: dict[str, str], tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
+    ) -> None:
+        """Give the factors of one layer of the file to the network's layers that it stands for."""
+        if missing := {"down", "up"} - roles.keys():
+            self.wrong.append(f"{next(iter(roles.values()))} has no `{missing.pop()}` beside it")
+            return
+        down, up = (_matrix(tensors[roles[role]]) for role in ("down", "up"))
+        goals = self.known[part][layer]
+        rows = sum(s.stop - s.start for goal in goals for s in goal.rows)
+        columns = {_inputs(self.networks[part], goal.layer) for goal in goals}
+        if down.ndim != 2 or up.ndim != 2 or up.shape != (rows, len(down)) or {down.shape[1]} != columns:
+            self.wrong.append(
+                f"{roles['up']} {tuple(up.shape)} x {tuple(down.shape)} does not make up the ({rows}, {max(columns)}) "
+                f"of {', '.join(goal.layer for goal in goals)}"
+            )
+            return
+        scale = self._scale(part, goals, len(down), tensors.get(roles.get("alpha", "")), metadata)
+        for goal in goals:
+            if goal.layer in self.layers[part]:
+                self.wrong.append(f"{roles['up']}: {goal.layer} is named twice, in different spellings")
+            mine = [up[s] for s in goal.rows]
+            self.layers[part][goal.layer] = Factors(down, mine[0] if len(mine) == 1 else torch.cat(mine), scale)
+        self.matched += len(roles)
+
+    def _scale(
+        self, part: str, goals: tuple[Target, ...], rank: int, alpha: Tensor | None, metadata: Mapping[str, Any]
+    ) -> float:
+        """alpha / rank: the file's own ``alpha``, else what peft wrote into the header, else 1."""
+        if alpha is not None:
+            return float(alpha) / rank
+        folder = next((f for f, name in self.encoders.items() if name == part), "transformer")
+        told = {k.removeprefix(f"{folder}."): v for k, v in metadata.items()}
+        value = told.get("lora_alpha")
+        for pattern, other in (told.get("alpha_pattern") or {}).items():
+            if any(re.match(rf"(.*\.)?({pattern})$", goal.layer) for goal in goals):
+                value = other
+        if value is None:
+            self.without_alpha += 1
+            return 1.0
+        return float(value) / (math.sqrt(rank) if told.get("use_rslora") else rank)
+
+    def notes(self) -> Iterator[str]:
+        if self.aside:
+            yield f"left out, as no such part was given: {_counted(self.aside)}"
+        if self.unknown:
+            yield f"left out, as nothing fits them: {len(self.unknown)} keys: {_some(self.unknown)}"
+        if self.without_alpha:
+            yield f"{self.without_alpha} layers without alpha: taken as the rank, a scale of 1"
+
+    def examples(self) -> str:
+        """Some of the keys that fit nothing, and the layer that is spelled most like the first."""
+        if not self.unknown:
+            return ""
+        key = read_key(self.unknown[0].partition(":")[0], self.encoders)
+        spellings = list(self.known.get(key.part, ())) if isinstance(key, Key) else []
+        near = difflib.get_close_matches(key.layer, spellings, 1) if isinstance(key, Key) else []
+        return f"; e.g. {self.unknown[0]}" + (f", nearest: {near[0]}" if near else "")
+
+
+@contextmanager
+def active(network: nn.Module, loras: Sequence[tuple[Lora, float]]) -> Iterator[None]:
+    """Let LoRAs act on a network inside a ``with``, in this thread only; their effects add up.
+
+    A strength of 0 is the same, bit for bit, as no LoRA. The network must be on the kernel layer (``install``).
+    """
+    acting = tuple((lora, float(strength)) for lora, strength in loras if strength and lora.layers)
+    if not acting:
+        yield
+        return
+    with side_paths(_combined(network, acting)):
+        yield
+
+
+_ready: WeakKeyDictionary[nn.Module, dict[Any, dict[nn.Module, LowRank]]] = WeakKeyDictionary()
+
+
+def _combined(network: nn.Module, loras: tuple[tuple[Lora, float], ...]) -> dict[nn.Module, LowRank]:
+    """One low-rank side path a layer, on its device and in its dtype; made once and kept for the next steps."""
+    first = next(network.parameters())
+    key = (loras, first.device, first.dtype)
+    kept = _ready.setdefault(network, {})
+    if key not in kept:
+        parts: dict[str, list[tuple[Factors, float]]] = {}
+        for lora, strength in loras:
+            for layer, factors in lora.layers.items():
+                parts.setdefault(layer, []).append((factors, strength))
+        made = {network.get_submodule(name): _low_rank(network.get_submodule(name), f) for name, f in parts.items()}
+        while len(kept) >= _KEPT:
+            kept.pop(next(iter(kept)), None)
+        kept[key] = made
+        return made
+    return kept[key]
+
+
+def _low_rank(layer: nn.Module, parts: Sequence[tuple[Factors, float]]) -> LowRank:
+    weight: Any = layer.weight
+    stored = weight.dtype if isinstance(weight, Tensor) else torch.float32
+    dtype = stored if stored.is_floating_point and stored.itemsize >= 2 else torch.float32
+    return LowRank.stack(
+        [
+            LowRank(
+                f.down.to(weight.device, dtype),
+                (f.up.to(weight.device, torch.float32) * (f.scale * strength)).to(dtype),
+            )
+            for f, strength in parts
+        ]
+    )
+
+
+def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors of a safetensors file, mapped into memory, and peft's remarks in its header."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+            header = file.metadata() or {}
+    except SafetensorError as e:
+        raise LoraError(f"LoRA {path.name} is no safetensors file: {e}") from e
+    try:
+        told = json.loads(header.get("lora_adapter_metadata", "{}"))
+    except ValueError as e:
+        raise LoraError(f"LoRA {path.name}: its header `lora_adapter_metadata` is no JSON: {e}") from e
+    return tensors, told if isinstance(told, dict) else {}
+
+
+def _inputs(network: nn.Module, layer: str) -> int:
+    found = network.get_submodule(layer)
+    assert isinstance(found, nn.Linear)
+    return found.in_features
+
+
+def _matrix(t: Tensor) -> Tensor:
+    """A 1x1 convolution's factor as a matrix; anything else as it is."""
+    return t.flatten(1) if t.ndim == 4 and t.shape[2:] == (1, 1) else t
+
+
+def _some(items: Sequence[str]) -> str:
+    more = len(items) - _SHOWN
+    return ", ".join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(parts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} keys for {part}" for part, n in parts.items())
+
+
+def _parts(networks: Mapping[str, nn.Module]) -> str:
+    return " or ".join(f"{part} ({type(network).__name__})" for part, network in networks.items())

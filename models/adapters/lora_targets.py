@@ -1,0 +1,100 @@
+"""Which layer of a diffusers or transformers network the spellings of LoRA files mean.
+
+The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
+FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import nn
+
+
+class Target(NamedTuple):
+    """Rows of a file's ``up`` that belong to one layer, in the layer's order of outputs."""
+
+    layer: str
+    rows: tuple[slice, ...]
+
+
+def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
+    """Every spelling (dots as underscores) of every linear layer of a network, and what it stands for."""
+    widths = {name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)}
+    found: dict[str, tuple[Target, ...]] = {}
+    for name, width in widths.items():
+        for spelling in (name, _text_model(name)):
+            found[spelling.replace(".", "_")] = (Target(name, (slice(0, width),)),)
+    for spelling, layers in _flux(widths):
+        found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))
+    for outer, inner in (("final_layer.adaLN_modulation.1", "norm_out.linear"),):
+        if inner in widths:  # FLUX has shift before scale, diffusers scale before shift
+            half = widths[inner] // 2
+            found[outer.replace(".", "_")] = (Target(inner, (slice(half, 2 * half), slice(0, half))),)
+    return found
+
+
+def _text_model(name: str) -> str:
+    """CLIP's layers have had a ``text_model.`` in front and lost it; files have either."""
+    return name.removeprefix("text_model.") if name.startswith("text_model.") else f"text_model.{name}"
+
+
+def _consecutive(layers: tuple[str, ...], widths: dict[str, int]) -> Iterator[Target]:
+    start = 0
+    for layer in layers:
+        yield Target(layer, (slice(start, start + widths[layer]),))
+        start += widths[layer]
+
+
+_ONCE = {
+    "img_in": "x_embedder",
+    "txt_in": "context_embedder",
+    "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
+    "time_in.out_layer": "time_text_embed.timestep_embedder.linear_2",
+    "vector_in.in_layer": "time_text_embed.text_embedder.linear_1",
+    "vector_in.out_layer": "time_text_embed.text_embedder.linear_2",
+    "guidance_in.in_layer": "time_text_embed.guidance_embedder.linear_1",
+    "guidance_in.out_layer": "time_text_embed.guidance_embedder.linear_2",
+    "final_layer.linear": "proj_out",
+}
+_DOUBLE = {
+    "img_attn.qkv": ("attn.to_q", "attn.to_k", "attn.to_v"),
+    "txt_attn.qkv": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),
+    "img_attn.proj": ("attn.to_out.0",),
+    "txt_attn.proj": ("attn.to_add_out",),
+    "img_mlp.0": ("ff.net.0.proj",),
+    "img_mlp.2": ("ff.net.2",),
+    "txt_mlp.0": ("ff_context.net.0.proj",),
+    "txt_mlp.2": ("ff_context.net.2",),
+    "img_mod.lin": ("norm1.linear",),
+    "txt_mod.lin": ("norm1_context.linear",),
+    # XLabs' spelling
+    "processor.qkv_lora1": ("attn.to_q", "attn.to_k", "attn.to_v"),
+    "processor.qkv_lora2": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),
+    "processor.proj_lora1": ("attn.to_out.0",),
+    "processor.proj_lora2": ("attn.to_add_out",),
+}
+_SINGLE = {
+    "linear1": ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"),
+    "linear2": ("proj_out",),
+    "modulation.lin": ("norm.linear",),
+    "processor.qkv_lora": ("attn.to_q", "attn.to_k", "attn.to_v"),
+    "processor.proj_lora": ("proj_out",),
+}
+
+
+def _flux(widths: dict[str, int]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """FLUX's own names of the layers of a FluxTransformer2DModel, and the layers that make each up."""
+    blocks = sorted({m[0] for name in widths if (m := re.match(r"(single_)?transformer_blocks\.\d+\.", name))})
+    if not any(b.startswith("single_") for b in blocks):
+        return
+    for outer, inner in _ONCE.items():
+        if inner in widths:
+            yield outer, (inner,)
+    for block in blocks:
+        number = block.split(".")[1]
+        own, names = ("single_blocks", _SINGLE) if block.startswith("single_") else ("double_blocks", _DOUBLE)
+        for outer, inners in names.items():
+            yield f"{own}.{number}.{outer}", tuple(block + inner for inner in inners)
