@@ -1,24 +1,15 @@
-"""Draw a scene: Fluent 3-D emoji (MIT, Microsoft Corporation) on a procedural background.
+"""Draw a scene: sprites on a procedural background."""
 
-``sprites()`` reads the two npm packages named in the README of this folder; nothing of them is shipped.
-"""
-
-import colorsys
-import functools
-import json
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from .world import COLOURABLE, COLOURS, HUES, NATURAL, OBJECTS, PLACES, PLAIN, RELATIONS, SIZES, Scene, Thing
+from .sprites import SPRITE, sprites
+from .world import PLAIN, RELATIONS, SIZES, Scene, Thing
 
 SIZE = 128
 """Side of a picture in pixels."""
-SPRITE = 192
-"""Longer side of a stored sprite in pixels."""
 PAIR_SIZE, PAIR_DISTANCE = 57, 31
 """Height of each of two objects, and how far each stands from the middle, in pixels."""
 
@@ -34,59 +25,6 @@ GROUND = {
 }  # fmt: skip
 HILLS = {"in a meadow": 5, "at night": 3, "on the beach": 0, "in the snow": 6, "in the desert": 5}
 """Height of the waves of the horizon in pixels."""
-
-
-def recolour(sprite: Image.Image, colour: str) -> Image.Image:
-    """Move the dominant hue of an RGBA sprite to ``colour`` and its luminance to what reads as that colour."""
-    target, luminance = HUES[colour]
-    pixels = np.asarray(sprite).astype(np.float32) / 255
-    rgb, alpha = pixels[..., :3], pixels[..., 3]
-    high, chroma = rgb.max(-1), rgb.max(-1) - rgb.min(-1)
-    hue = np.array([colorsys.rgb_to_hsv(*p)[0] for p in rgb.reshape(-1, 3)], np.float32).reshape(high.shape)
-    weight = (chroma > 0.18) * alpha * chroma
-    dominant = np.angle((weight * np.exp(2j * np.pi * hue)).sum()) / (2 * np.pi)
-    offset = (hue - dominant + 0.5) % 1 - 0.5
-    near = np.clip((0.16 - np.abs(offset)) / 0.04, 0, 1) * np.clip((chroma - 0.08) / 0.1, 0, 1)
-
-    new_hue = (target + offset * 0.5) % 1
-    saturation = np.clip(chroma / np.maximum(high, 1e-4), 0, 1) * 0.5 + 0.45
-    channel = (np.array([5, 3, 1]) + new_hue[..., None] * 6) % 6
-    painted = high[..., None] * (1 - saturation[..., None] * np.clip(np.minimum(channel, 4 - channel), 0, 1))
-    grey = (painted * [0.299, 0.587, 0.114]).sum(-1)
-    mean = (grey * near * alpha).sum() / max(float((near * alpha).sum()), 1e-3)
-    painted = np.clip(painted * min(luminance / max(mean, 1e-3), 1.6), 0, 1)
-    if colour == "pink":
-        painted = painted + (1 - painted) * 0.25
-    out = rgb * (1 - near[..., None]) + painted * near[..., None]
-    return Image.fromarray((np.concatenate([out, alpha[..., None]], -1).clip(0, 1) * 255).astype(np.uint8), "RGBA")
-
-
-def _emoji_file(folder: Path, name: str) -> Path:
-    """The sprite of a Unicode emoji name: its code points, joined by dashes, are the file's name."""
-    table = json.loads((folder / "unicode-emoji-json/package/data-by-emoji.json").read_text("utf-8"))
-    emoji = next(e for e, facts in table.items() if facts["name"] == name)
-    points = [f"{ord(c):04x}" for c in emoji]
-    for parts in (points, [p for p in points if p != "fe0f"], [*points, "fe0f"]):
-        path = folder / "lobehub-fluent-emoji-3d/package/assets" / ("-".join(parts) + ".webp")
-        if path.is_file():
-            return path
-    raise FileNotFoundError(f"no sprite for the emoji {name!r} under {folder}")
-
-
-@functools.cache
-def sprites() -> dict[Thing, Image.Image]:
-    """Every object in its natural and its seven painted colours, RGBA, longer side 192 pixels."""
-    folder = Path(os.environ["PIPEGRAPH_EMOJI"])
-    bank: dict[Thing, Image.Image] = {}
-    for name in OBJECTS:
-        image = Image.open(_emoji_file(folder, COLOURABLE.get(name) or NATURAL[name])).convert("RGBA")
-        image = image.crop(image.getchannel("A").point(lambda v: 255 * (v > 24)).getbbox())
-        scale = SPRITE / max(image.size)
-        size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-        bank[Thing(name)] = image = image.resize(size, Image.Resampling.LANCZOS)
-        if name in COLOURABLE:
-            bank |= {Thing(name, colour): recolour(image, colour) for colour in COLOURS}
-    return bank
 
 
 def draw_background(kind: str, rng: random.Random) -> Image.Image:
@@ -151,6 +89,3 @@ def draw(scene: Scene, rng: random.Random) -> Image.Image:
         dx, dy = rng.uniform(-shift, shift), rng.uniform(-shift, shift) * (1.0 if scene.relation else 0.7)
         put(image, thing, cx + dx, cy + dy, height + rng.uniform(-grow, grow))
     return image
-
-
-__all__ = ["PLACES", "SIZE", "draw", "draw_background", "put", "slots", "sprites"]

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .render import SIZE, draw, draw_background, put, slots, sprites
+from .render import SIZE, draw, draw_background, put, slots
+from .sprites import sprites
 from .world import BACKGROUNDS, Scene, Thing, sample_scene
 
 Pixels = NDArray[np.float32]
