@@ -41,8 +41,7 @@ class GraphInput:
     multiline: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUse:
+class NodeUse(NamedTuple):
     """A node in a graph; ``inputs`` holds JSON values, ``Link`` and ``InputRef``."""
 
     id: str

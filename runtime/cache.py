@@ -30,16 +30,15 @@ class Measure:
     finite: bool = True
 
 
+NOTHING: Final = Measure({})
+
+
 def measure(values: tuple[Any, ...]) -> Measure:
     """Size and soundness of a node's outputs."""
+    stack = [value for value in values if type(value) not in _SMALL]
+    if not stack:
+        return NOTHING
     found = Measure({})
-    stack: list[Any] = []
-    for value in values:
-        kind = type(value)
-        if kind is float:
-            found.finite = found.finite and math.isfinite(value)
-        elif kind not in _SMALL:
-            stack.append(value)
     seen: set[int] = set()
     while stack:
         value = stack.pop()

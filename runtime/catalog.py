@@ -19,7 +19,7 @@ from pipegraph.graphs.errors import nearest
 
 from .errors import DeclarationError
 from .node import MISSING, NodeSpec
-from .values import PLAIN, is_plain
+from .values import PLAIN, is_plain, unlimited
 
 GROUP: Final = "pipegraph.nodes"
 """Entry-point group of installed packs, and the package of pipegraph's own nodes."""
@@ -52,6 +52,10 @@ class Entry:
     plain: frozenset[str] = field(init=False)
     """Inputs that take numbers, texts or booleans only."""
     lazy: frozenset[str] = field(init=False)
+    unlimited: Mapping[str, type] = field(init=False)
+    """Inputs that any value of one Python type fits."""
+    file_inputs: frozenset[str] = field(init=False)
+    seed_inputs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         ports = self.spec.inputs.values()
@@ -64,6 +68,9 @@ class Entry:
         put(self, "plain_outputs", tuple(i for i, kind in enumerate(types) if kind in PLAIN))
         put(self, "plain", frozenset(p.name for p in ports if is_plain(p)))
         put(self, "lazy", frozenset(p.name for p in ports if p.lazy))
+        put(self, "unlimited", {p.name: kind for p in ports if (kind := unlimited(p))})
+        put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
+        put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
 from pipegraph.graphs.schema import Graph, GraphInput, InputRef, Link, NodeUse
@@ -25,8 +25,7 @@ MAX_DRAWN: Final = 2**53 - 1
 """Drawn seeds are not larger, so that every reader of JSON keeps them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckedNode:
+class CheckedNode(NamedTuple):
     """A node whose inputs are all known to fit."""
 
     id: str
@@ -124,7 +123,7 @@ class _Check:
         if self.settled:
             uses = dict(graph.nodes)
             for id, values in self.settled.items():
-                uses[id] = replace(uses[id], inputs={**uses[id].inputs, **values})
+                uses[id] = uses[id]._replace(inputs={**uses[id].inputs, **values})
             graph = replace(graph, nodes=uses)
         return CheckedGraph(
             graph=graph, catalog=self.catalog, nodes=nodes, roots=roots, inputs=self.inputs,
@@ -147,7 +146,9 @@ class _Check:
                 self.bad("unknown_override", f'no node of the graph is meant by "{address}"', hint=hint)
                 continue
             use = nodes[use.id]
-            nodes[use.id] = replace(use, inputs={**use.inputs, name: value})
+            if type(replaced := use.inputs.get(name)) is InputRef:
+                self.used.add(replaced.name)
+            nodes[use.id] = use._replace(inputs={**use.inputs, name: value})
             self.texts[use.id, name] = value
         if overrides:
             self.graph = replace(self.graph, nodes=nodes)
@@ -220,35 +221,36 @@ class _Check:
         values = dict(entry.defaults)
         links: dict[str, tuple[str, str, int]] = {}
         files: dict[str, Sequence[Path]] = {}
+        unlimited = entry.unlimited
         for name, given in use.inputs.items():
+            kind = type(given)
             port = ports.get(name)
             if port is None:
                 hint = nearest(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
                 self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, hint=hint)
-            elif type(given) is Link:
-                source = self.link(use, port, given)
-                if source:
-                    links[name] = (name, given.node, source[0])
+            elif kind is Link:
+                output = self.link(use, port, given)
+                if output is not None:
+                    links[name] = (name, given.node, output)
                     values.pop(name, None)
+            elif kind is unlimited.get(name) and not self.texts:
+                values[name] = given
             else:
                 values[name] = self.literal(use, port, given)
-        if missing := entry.required - use.inputs.keys():
-            for name in sorted(missing, key=list(ports).index):
+        if not entry.required <= use.inputs.keys():
+            for name in [name for name in ports if name in entry.required and name not in use.inputs]:
                 wanted = ports[name].type
                 self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
-        for name, port in ports.items():
-            if port.seed and name in values and values[name] is None:
-                values[name] = self.seeds[f"{use.id}.{name}"] = _drawn(port)
+        for name in entry.seed_inputs:
+            if name in values and values[name] is None:
+                values[name] = self.seeds[f"{use.id}.{name}"] = _drawn(ports[name])
                 self.put(use, name, values[name])
-            elif port.file and name in values and type(values[name]) is str and values[name] != "auto":
-                files[name] = self.found(use, port, values[name])
-        if len(links) > 1 or (links and values):
+        for name in entry.file_inputs:
+            if name in values and type(values[name]) is str and not (ports[name].auto and values[name] == "auto"):
+                files[name] = self.found(use, ports[name], values[name])
+        if len(values) > 1:
             values = {name: values[name] for name in ports if name in values}
-            ordered = [links[name] for name in ports if name in links]
-        else:
-            ordered = [*links.values()]
-            if len(values) > 1:
-                values = {name: values[name] for name in ports if name in values}
+        ordered = [links[name] for name in ports if name in links] if len(links) > 1 else [*links.values()]
         self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
 
     def unknown_node(self, use: NodeUse) -> None:
@@ -311,8 +313,8 @@ class _Check:
                 return ()
         return known
 
-    def link(self, use: NodeUse, port: Port, link: Link) -> tuple[int] | None:
-        """The number of the output a link means, in a tuple, or None if the link is wrong."""
+    def link(self, use: NodeUse, port: Port, link: Link) -> int | None:
+        """The number of the output a link means, or None if the link is wrong."""
         source = self.graph.nodes.get(link.node)
         if source is None:
             hint = nearest(link.node, self.graph.nodes)
@@ -334,7 +336,7 @@ class _Check:
             message = f'the output of "{source.id}" does not fit'
             self.bad("wrong_type", message, use, input=port.name, got=kind, wanted=port.type)
             return None
-        return (index,)
+        return index
 
     @staticmethod
     def output(entry: Entry, link: Link) -> int | None:

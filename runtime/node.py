@@ -408,7 +408,7 @@ def _facts(mark: Any) -> dict[str, Any]:
 
 
 def _output_ports(result: Any, where: str, label: str, output: str) -> dict[str, Port]:
-    if result is NoneType:
+    if result is None or result is NoneType:  # a generator of collections.abc keeps None as it is
         return {}
     if isinstance(result, type) and result in _OUTPUTS and is_dataclass(result):
         hints = get_type_hints(result, include_extras=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipegraph.graphs.errors import GraphError, Problem, shown
 
@@ -34,11 +34,11 @@ class Settings:
         return repr((self.device.split(":")[0], self.dtype, sorted(self.kernels.items())))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """One call of a node's function."""
 
-    index: int
+    at: int
+    """Its index in the plan."""
     node: CheckedNode
     values: Mapping[str, Any]
     """Inputs that are no links, ``auto`` resolved."""
@@ -104,7 +104,7 @@ def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: Fil
         files = _hashed(node, hashes, problems) if node.files else {}
         if files:
             parts.append(repr(files))
-        if any(spec.inputs[name].file for name, _, _ in links):
+        if node.entry.file_inputs and any(name in node.entry.file_inputs for name, _, _ in links):
             stable = False  # what a name that is not known yet stands for cannot be in the key
         if not stable or spec.effect == "writes":
             parts.append(node.id)
@@ -155,7 +155,7 @@ def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[
     last = list(range(len(steps)))  # where its value is read at the latest
     frees: list[list[int]] = [[] for _ in steps]
     for step in reversed(steps):
-        i = step.index
+        i = step.at
         if when[i] < 0:
             when[i] = last[i]
         last[i] = max(last[i], when[i])

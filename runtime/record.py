@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -61,7 +61,7 @@ def api_form(plan: Plan) -> dict[str, Any]:
     checked = plan.checked
     nodes = dict(checked.graph.nodes)
     for r in plan.resolved:
-        nodes[r.node] = replace(nodes[r.node], inputs={**nodes[r.node].inputs, r.input: r.value})
+        nodes[r.node] = nodes[r.node]._replace(inputs={**nodes[r.node].inputs, r.input: r.value})
     entries = checked.catalog.entries
 
     def index(link: Link) -> int:

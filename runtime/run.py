@@ -145,15 +145,16 @@ class _Wanted(BaseException):
 class _Lazy:
     """A lazy input that comes over a link."""
 
-    __slots__ = ("_run", "_source", "_take")
+    __slots__ = ("_name", "_output", "_run", "_source", "_step")
 
-    def __init__(self, run: _Run, source: int, take: Callable[[], Any]) -> None:
-        self._run, self._source, self._take = run, source, take
+    def __init__(self, run: _Run, step: Step, name: str, source: int, output: int) -> None:
+        self._run, self._step, self._name, self._source, self._output = run, step, name, source, output
 
     def get(self) -> Any:
-        if self._run.values[self._source] is None:
+        values = self._run.values[self._source]
+        if values is None:
             raise _Wanted(self._source)
-        return self._take()
+        return self._run.take(self._step.node.entry, self._name, values[self._output])
 
 
 class _Given:
@@ -320,8 +321,8 @@ class _Run:
             raise self.failure(step, given, e) from e
         finally:
             seconds = self.timings[node.id] = self.timings[node.id] + time.perf_counter() - start
-        self.values[step.index] = outputs
-        self.done[step.index] = 1
+        self.values[step.at] = outputs
+        self.done[step.at] = 1
         self.keep(step, outputs)
         emit("finished", node.id, node.title, {"seconds": seconds})
 
@@ -335,32 +336,24 @@ class _Run:
                 given[name] = _Given(given[name])
         for name, source, output in step.links:
             if name in entry.lazy:
-                given[name] = _Lazy(self, source, self.taker(entry, name, source, output))
-            elif name in entry.plain:
-                given[name] = self.taker(entry, name, source, output)()
+                given[name] = _Lazy(self, step, name, source, output)
             else:
-                given[name] = values[source][output]  # type: ignore[index]
+                given[name] = self.take(entry, name, values[source][output])  # type: ignore[index]
         if spec.context:
             given[spec.context] = _Context(self, step)
         return given
 
-    def taker(self, entry: Entry, name: str, source: int, output: int) -> Callable[[], Any]:
-        """Takes a value from a link and holds numbers, texts and names against the limits of the port."""
-
-        def take() -> Any:
-            values = self.values[source]
-            assert values is not None
-            if name not in entry.plain:
-                return values[output]
-            port = entry.spec.inputs[name]
-            choices = port.choices() if callable(port.choices) else port.choices
-            try:
-                return fit(port, values[output], choices)
-            except Misfit as e:
-                wanted = f"; wanted {e.wanted}" if e.wanted else ""
-                raise ValueError(f'input "{name}": {e.message}; got {shown(values[output])}{wanted}') from None
-
-        return take
+    @staticmethod
+    def take(entry: Entry, name: str, value: Any) -> Any:
+        """A value from a link; numbers, texts and names are held against the limits of the port."""
+        if name not in entry.plain or type(value) is entry.unlimited.get(name):
+            return value
+        port = entry.spec.inputs[name]
+        try:
+            return fit(port, value, port.choices() if callable(port.choices) else port.choices)
+        except Misfit as e:
+            wanted = f"; wanted {e.wanted}" if e.wanted else ""
+            raise ValueError(f'input "{name}": {e.message}; got {shown(value)}{wanted}') from None
 
     def drive(self, step: Step, stream: Any) -> Any:
         """Forward what a generator node yields; each yield is also where a cancel lands."""

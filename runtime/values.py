@@ -36,6 +36,14 @@ def is_plain(port: Port) -> bool:
     return port.type in PLAIN or all(t in PLAIN for t in port.type.split(","))
 
 
+def unlimited(port: Port) -> type | None:
+    """The Python type of which every value fits the port as it is, if there is one."""
+    limits = (port.minimum, port.maximum, port.above, port.below, port.multiple_of, port.choices, port.file, port.auto)
+    if port.seed or any(limit is not None for limit in limits):
+        return None
+    return {"INT": int, "STRING": str, "BOOLEAN": bool}.get(port.type)
+
+
 def convert(kind: str, value: Any, *, text: bool = False) -> Any:
     """``value`` as the plain type ``kind``, or Misfit.
 
