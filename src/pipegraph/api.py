@@ -23,7 +23,7 @@ from pipegraph.runtime.events import Event
 from pipegraph.runtime.plan import Plan, Settings, plan
 from pipegraph.runtime.run import Result, Runner
 
-__all__ = ["Result", "Workflow", "default_device", "load", "runner"]
+__all__ = ["Result", "Workflow", "catalog", "default_device", "load", "runner"]
 DTYPES = ("auto", "fp32", "fp16", "bf16")
 
 
@@ -41,13 +41,26 @@ def default_device() -> str:
     return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
+def catalog(nodes: Iterable[str | Path] = ()) -> Catalog:
+    """The node library with further files and folders of nodes.
+
+    Raises:
+        GraphError: a file that was named does not load. Installed packs that do not are in ``broken`` instead.
+    """
+    found = Catalog.load([Path(p) for p in nodes])
+    named = [pack for pack in found.broken if Path(pack.source).is_absolute()]
+    if named:
+        raise GraphError(Problem(code="broken_nodes", message=p.error, place=p.source) for p in named)
+    return found
+
+
 class Workflow:
     """A graph with the nodes and settings it runs with. Its graph inputs are the keyword arguments of ``run``."""
 
     def __init__(
         self,
         graph: Graph,
-        catalog: Catalog,
+        library: Catalog,
         *,
         out: str | Path = "output",
         device: str = "auto",
@@ -56,7 +69,7 @@ class Workflow:
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         """See ``load``."""
-        self.graph, self.catalog, self.out, self.on_event = graph, catalog, Path(out), on_event
+        self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
         self.device, self.dtype, self.kernels = device, dtype, kernels
         self._running: set[str] = set()
         if dtype not in DTYPES:
@@ -140,12 +153,10 @@ def load(
         on_event: Called with every event of a run.
 
     Raises:
-        GraphError: with every problem that the file alone shows.
+        GraphError: with every problem that the file alone shows, or a file of nodes does not load.
     """
-    catalog = Catalog.load([Path(p) for p in nodes])
-    return Workflow(
-        load_graph(source), catalog, out=out, device=device, dtype=dtype, kernels=kernels, on_event=on_event
-    )
+    shared: dict[str, Any] = {"out": out, "device": device, "dtype": dtype, "kernels": kernels, "on_event": on_event}
+    return Workflow(load_graph(source), catalog(nodes), **shared)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

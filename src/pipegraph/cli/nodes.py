@@ -50,11 +50,13 @@ def command(name: str | None, packs: tuple[Path, ...], as_json: bool, markdown: 
 
 
 def load_catalog(packs: Iterable[Path]) -> Catalog:
-    """The node library with the packs that the user names; packs that do not load are told on stderr."""
-    catalog = Catalog.load(tuple(packs))
-    for pack in catalog.broken:
+    """The node library with the files that the user names; installed packs that do not load are told on stderr."""
+    from pipegraph.api import catalog
+
+    found = catalog(packs)
+    for pack in found.broken:
         click.echo(f"warning: the nodes of {pack.source} could not be loaded: {pack.error}", err=True)
-    return catalog
+    return found
 
 
 def first_line(spec: NodeSpec) -> str:

@@ -1,0 +1,152 @@
+"""The Python face: what ``import pipegraph`` gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import pipegraph as pg
+from pipegraph.runtime.events import Event
+
+TEXT = {
+    "pipegraph": 1,
+    "inputs": {"text": {"type": "STRING", "default": "hello"}},
+    "nodes": {
+        "a": {"class_type": "PrimitiveString", "inputs": {"value": {"$input": "text"}}},
+        "b": {"class_type": "StringConcatenate", "inputs": {"string_a": ["a", 0], "string_b": "!", "delimiter": ""}},
+    },
+    "outputs": {"text": ["b", 0]},
+}
+LOOP = '''
+import time
+import pipegraph as pg
+from collections.abc import Generator
+
+@pg.node("Wait", category="test", effect="volatile")
+def wait(seconds: float) -> Generator[pg.NodeEvent, None, float]:
+    """Wait, a hundredth of a second at a time.
+
+    Args:
+        seconds: How long.
+    """
+    for i in range(int(seconds * 100)):
+        time.sleep(0.01)
+        yield pg.Progress(i + 1, int(seconds * 100))
+    return seconds
+
+@pg.node("Size", category="test")
+def size(name: str) -> str:
+    """Tell a text.
+
+    Args:
+        name: It.
+    """
+    return name
+'''
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    path = tmp_path / "pack.py"
+    path.write_text(LOOP)
+    return path
+
+
+def test_importing_is_free() -> None:
+    code = "import sys; before = {*sys.modules}; import pipegraph; print(*({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pipegraph" in done.stdout.split()
+    assert not {"click", "torch", "pipegraph.runtime", "pipegraph.api"} & set(done.stdout.split())
+
+
+def test_every_public_name_is_there() -> None:
+    for name in pg.__all__:
+        assert getattr(pg, name).__module__.startswith("pipegraph.") or name == "NodeEvent"
+    assert pg.__version__.count(".") == 2
+    assert set(pg.__all__) < set(dir(pg))
+    with pytest.raises(AttributeError, match="nothing_here"):
+        pg.nothing_here  # noqa: B018
+
+
+def test_run_gives_outputs_record_and_timings() -> None:
+    workflow = pg.load(TEXT)
+    assert workflow.inputs == {"text": "hello"}
+    result = workflow.run(text="bye")
+    assert result["text"] == "bye!"
+    assert result.record["inputs"] == {"text": "bye"}
+    assert not result.files
+
+
+def test_the_second_run_is_cached_and_another_input_is_not() -> None:
+    workflow = pg.load(TEXT)
+    workflow.run(text="one")
+    assert workflow.run(text="one").timings == {}
+    assert set(workflow.run(text="two").timings) == {"a", "b"}
+
+
+def test_overrides_reach_any_input() -> None:
+    assert pg.load(TEXT).run({"b.delimiter": "-"}, text="x")["text"] == "x-!"
+
+
+def test_all_problems_at_once() -> None:
+    with pytest.raises(pg.GraphError) as caught:
+        pg.load(TEXT).run({"c.x": 1}, txt="x", text=3)
+    assert {p.code for p in caught.value.problems} == {"unknown_run_input", "unknown_override", "wrong_type"}
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(pg.GraphError, match="fp32"):
+        pg.load(TEXT, dtype="fp8")
+    with pytest.raises(pg.GraphError, match="cuda:99"):
+        pg.load(TEXT, device="cuda:99").run()
+
+
+def test_kernels_that_are_asked_for_are_recorded() -> None:
+    assert pg.load(TEXT, kernels="attention=torch").run().record["settings"]["kernels"] == {"attention": "torch"}
+
+
+def test_a_path_may_lie_anywhere_and_a_text_may_not(tmp_path: Path) -> None:
+    from PIL import Image
+
+    path = tmp_path / "far" / "away.png"
+    path.parent.mkdir()
+    Image.new("RGB", (8, 8), "red").save(path)
+    graph = {
+        "pipegraph": 1,
+        "inputs": {"image": {"type": "STRING"}},
+        "nodes": {"load": {"class_type": "LoadImage", "inputs": {"image": {"$input": "image"}}}},
+        "outputs": {"image": ["load", 0]},
+    }
+    with pytest.raises(pg.GraphError, match=r"away\.png"):
+        pg.load(graph).run(image=str(path))
+    assert tuple(pg.load(graph).run(image=path)["image"].shape) == (1, 8, 8, 3)
+
+
+def test_cancel_from_another_thread(pack: Path) -> None:
+    waiting = threading.Event()
+
+    def told(event: Event) -> None:
+        if event.kind == "progress":
+            waiting.set()
+
+    graph = {
+        "pipegraph": 1,
+        "nodes": {"w": {"class_type": "Wait", "inputs": {"seconds": 60.0}}},
+        "outputs": {"x": ["w", 0]},
+    }
+    workflow = pg.load(graph, nodes=[pack], on_event=told)
+
+    def stop() -> None:
+        waiting.wait(10)
+        workflow.cancel()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(pg.Cancelled):
+        workflow.run()
+    thread.join()
+    assert workflow.run({"w.seconds": 0.01})["x"] == 0.01  # the next run is not harmed
