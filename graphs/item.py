@@ -21,7 +21,7 @@ def alone(document: Mapping[str, Any], index: int) -> dict[str, Any] | None:
 
     None if the batch does not come from empty latents alone: then only the whole graph makes the picture again.
     """
-    nodes: Mapping[str, Any] = document["nodes"]
+    nodes: Mapping[str, Any] = document.get("nodes", {})
     kinds = {id: node["class_type"] for id, node in nodes.items()}
     empty = [id for id, kind in kinds.items() if kind.startswith("Empty") and "Latent" in kind]
     if not empty or any(kind in _CHANGES for kind in kinds.values()):

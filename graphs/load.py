@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from . import picture, ready_made, strict_json
 from .errors import GraphError, Problem, nearest, shown
+from .item import alone
 from .schema import VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
 INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
@@ -63,6 +64,7 @@ def loads(data: bytes | str, source: str = "") -> Graph:
 
 def _from_picture(data: bytes, source: str) -> Graph:
     texts = picture.texts(data)
+    made: Any = None
     if "pipegraph" in texts:
         made = strict_json.parse(texts["pipegraph"])
         document = made.get("graph", made) if isinstance(made, dict) else made
@@ -73,7 +75,11 @@ def _from_picture(data: bytes, source: str) -> Graph:
         problem = Problem(code="no_graph_in_picture", message="the picture holds no graph", place=source, hint=hint)
         raise GraphError([problem])
     workflow = strict_json.parse(texts["workflow"]) if "workflow" in texts else None
-    return parse(document, source=source, workflow=workflow)
+    graph = parse(document, source=source, workflow=workflow)
+    if graph.form == "native" and isinstance(made, dict) and type(index := made.get("batch_index")) is int:
+        one = alone(document, index)  # the picture is one of a batch: it is made again without the others
+        return parse(one, source=source, workflow=workflow) if one else graph
+    return graph
 
 
 def parse(document: Any, *, source: str = "", workflow: Any = None) -> Graph:

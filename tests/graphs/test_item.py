@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any
 
+from PIL import Image, PngImagePlugin
+
 from pipegraph.graphs.item import alone
+from pipegraph.graphs.load import load
+from pipegraph.graphs.schema import Link
 
 GRAPH: dict[str, Any] = {
     "pipegraph": 1,
@@ -44,3 +50,24 @@ def test_batches_that_are_made_otherwise_are_left_alone() -> None:
     repeated = {"class_type": "RepeatLatentBatch", "inputs": {"samples": ["5", 0], "amount": 2}}
     assert alone({**GRAPH, "nodes": {**GRAPH["nodes"], "6": repeated}}, 1) is None
     assert alone({"pipegraph": 1, "nodes": {"1": {"class_type": "LoadImage", "inputs": {"image": "a"}}}}, 1) is None
+
+
+def png(tmp_path: Path, made: Any) -> Path:
+    info = PngImagePlugin.PngInfo()
+    info.add_text("pipegraph", json.dumps(made))
+    Image.new("RGB", (2, 2)).save(tmp_path / "a.png", pnginfo=info)
+    return tmp_path / "a.png"
+
+
+def test_a_picture_of_a_batch_is_loaded_as_the_graph_of_that_picture(tmp_path: Path) -> None:
+    whole = load(png(tmp_path, {"graph": GRAPH}))
+    one = load(png(tmp_path, {"graph": GRAPH, "batch_index": 2, "batch_size": 3}))
+    assert "5_item" not in whole.nodes
+    assert one.nodes["5_item"].inputs == {"samples": Link("5", 0), "batch_index": 2, "length": 1}
+    assert one.inputs == whole.inputs
+
+
+def test_a_picture_without_empty_latents_is_loaded_whole(tmp_path: Path) -> None:
+    graph = {"pipegraph": 1, "nodes": {"1": {"class_type": "LoadImage", "inputs": {"image": "a"}}}}
+    assert list(load(png(tmp_path, {"graph": graph, "batch_index": 1})).nodes) == ["1"]
+    assert not load(png(tmp_path, {"graph": {"pipegraph": 1}, "batch_index": 1})).nodes
