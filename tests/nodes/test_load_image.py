@@ -146,6 +146,24 @@ def test_frames_of_an_animation_become_the_batch(inputs: Path) -> None:
     same(loaded.IMAGE[:, 0, 0, 0], [0, 100, 255])
 
 
+@pytest.mark.parametrize("suffix", ["gif", "png"])
+def test_transparent_frames(inputs: Path, suffix: str) -> None:
+    frames = [Image.new("RGBA", (4, 6), (255, 0, 0, 255)) for _ in range(2)]
+    frames[1].paste((0, 255, 0, 255), (0, 0, 2, 6))
+    frames[1].paste((0, 0, 0, 0), (2, 0, 4, 6))
+    frames[0].save(inputs / f"a.{suffix}", save_all=True, append_images=frames[1:], disposal=2)
+    loaded = load_image(f"a.{suffix}")
+    same(loaded.IMAGE[:, 0, 0], [[255, 0, 0], [0, 255, 0]])
+    assert loaded.MASK[:, 0].tolist() == [[0, 0, 0, 0], [0, 0, 1, 1]]
+
+
+def test_the_first_of_two_views_of_a_scene(inputs: Path) -> None:
+    views = [Image.new("RGB", (8, 8), (v, v, v)) for v in (0, 255)]
+    views[0].save(inputs / "a.jpg", "MPO", save_all=True, append_images=views[1:])
+    loaded = load_image("a.jpg")
+    assert loaded.IMAGE.shape == (1, 8, 8, 3) and loaded.IMAGE.max() == 0
+
+
 @pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "HSV", "I", "F"])
 def test_other_kinds_of_colour(inputs: Path, mode: str) -> None:
     white = Image.new("RGB", (3, 2), "white").convert(mode) if mode != "I" else Image.new("I", (3, 2), 65535)
