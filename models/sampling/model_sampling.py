@@ -1,9 +1,9 @@
 """What a network predicts and at which noise levels: everything a sampler must know of a model, and no weights.
 
 Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` turns sigma into the network's input,
-scaling and timestep, and the network's output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z;
-Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas seen as
-x = z + sigma n, predicting noise or v; Karras et al. 2022, arXiv 2206.00364; Salimans and Ho 2022, arXiv 2202.00512).
+scaling and timestep, and its output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z:
+Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas,
+x = z + sigma n, the noise or v predicted: Karras et al. 2022, arXiv 2206.00364; Salimans and Ho 2022, arXiv 2202.00512).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ModelSampling(Protocol):
         """What the network is told instead of sigma; like ``sigma``."""
         ...
 
-    def sigma(self, timestep: float) -> float:
-        """The noise level of a timestep, which may lie between two of the table."""
+    def sigma(self, timestep: Tensor) -> Tensor:
+        """The noise levels of timesteps, which may lie between two of the table; float64."""
         ...
 
     def percent_to_sigma(self, percent: float) -> float:
@@ -105,11 +105,11 @@ class Flow:
     def timestep(self, sigma: Tensor) -> Tensor:
         return sigma * self.multiplier
 
-    def sigma(self, timestep: float) -> float:
-        return float(self._shifted(torch.tensor(timestep / self.multiplier, dtype=torch.float64)))
+    def sigma(self, timestep: Tensor) -> Tensor:
+        return self._shifted(timestep.double() / self.multiplier)
 
     def percent_to_sigma(self, percent: float) -> float:
-        return self.sigma((1 - min(max(percent, 0.0), 1.0)) * self.multiplier)
+        return float(self._shifted(torch.tensor(1 - min(max(percent, 0.0), 1.0), dtype=torch.float64)))
 
     def alpha(self, sigma: float) -> float:
         return 1 - sigma
@@ -159,15 +159,15 @@ class Discrete:
         levels = self.table.log().to(sigma.device)
         return (sigma.double().log().reshape(-1, 1) - levels).abs().argmin(1).reshape(sigma.shape)
 
-    def sigma(self, timestep: float) -> float:
-        t = min(max(timestep, 0.0), self.entries - 1.0)
-        low = min(int(t), self.entries - 2)
-        return math.exp(torch.lerp(self.table[low].log(), self.table[low + 1].log(), t - low))
+    def sigma(self, timestep: Tensor) -> Tensor:
+        t, levels = timestep.double().clamp(0, self.entries - 1), self.table.log()
+        low = t.long().clamp(max=self.entries - 2)
+        return torch.lerp(levels[low], levels[low + 1], t - low).exp()
 
     def percent_to_sigma(self, percent: float) -> float:
         if percent <= 0:
             return math.inf
-        return 0.0 if percent >= 1 else self.sigma((1 - percent) * (self.entries - 1))
+        return 0.0 if percent >= 1 else float(self.sigma(torch.tensor((1 - percent) * (self.entries - 1))))
 
     def alpha(self, sigma: float) -> float:
         return 1.0

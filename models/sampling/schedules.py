@@ -34,10 +34,6 @@ def _ends(sampling: ModelSampling) -> tuple[float, float]:
     return float(first), float(last)
 
 
-def _at_timesteps(sampling: ModelSampling, timesteps: Tensor) -> Tensor:
-    return torch.tensor([sampling.sigma(t) for t in timesteps.tolist()], dtype=torch.float64)
-
-
 def simple(sampling: ModelSampling, n: int) -> Tensor:
     """Even steps through the table from its top."""
     size = len(sampling.table)
@@ -46,15 +42,15 @@ def simple(sampling: ModelSampling, n: int) -> Tensor:
 
 def sgm_uniform(sampling: ModelSampling, n: int) -> Tensor:
     """Even in timesteps, with the step below the last one left out."""
-    return _ended(_at_timesteps(sampling, _linspace(*_ends(sampling), n + 1)[:-1]))
+    return _ended(sampling.sigma(_linspace(*_ends(sampling), n + 1)[:-1]))
 
 
 def normal(sampling: ModelSampling, n: int) -> Tensor:
     """Even in timesteps from sigma_max to sigma_min, both kept; a table that reaches 0 needs no 0 appended."""
     first, last = _ends(sampling)
-    if abs(sampling.sigma(last)) <= 1e-5:
-        return _ended(_at_timesteps(sampling, _linspace(first, last, n + 1)[:-1]))
-    return _ended(_at_timesteps(sampling, _linspace(first, last, n)))
+    if float(sampling.sigma(torch.tensor(last))) <= 1e-5:
+        return _ended(sampling.sigma(_linspace(first, last, n + 1)[:-1]))
+    return _ended(sampling.sigma(_linspace(first, last, n)))
 
 
 def karras(sampling: ModelSampling, n: int) -> Tensor:
