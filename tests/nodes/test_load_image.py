@@ -149,6 +149,7 @@ def test_frames_of_an_animation_become_the_batch(inputs: Path) -> None:
 @pytest.mark.parametrize("suffix", ["gif", "png"])
 def test_transparent_frames(inputs: Path, suffix: str) -> None:
     frames = [Image.new("RGBA", (4, 6), (255, 0, 0, 255)) for _ in range(2)]
+    frames[0].putpixel((0, 5), (0, 0, 0, 0))
     frames[1].paste((0, 255, 0, 255), (0, 0, 2, 6))
     frames[1].paste((0, 0, 0, 0), (2, 0, 4, 6))
     frames[0].save(inputs / f"a.{suffix}", save_all=True, append_images=frames[1:], disposal=2)
