@@ -1,4 +1,4 @@
-"""How an AutoencoderKL is named and shaped in files: the original (ldm, BFL, ComfyUI) layout, diffusers'. Torch-free."""
+"""How an AutoencoderKL is named and shaped in files: the original (ldm, BFL, ComfyUI) layout, diffusers'."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -92,7 +92,7 @@ class Ours:
         """VAE latents of an Euler run over FluxPipeline's sigmas."""
         tokens = noise.shape[-2] * noise.shape[-1] // 4
         model = self.model.with_sampling(Flow.from_mu(mu_for_tokens(tokens))) if self.dynamic else self.model
-        sigmas = [model.sampling.sigma(t) for t in np.linspace(1, 1 / STEPS, STEPS)]
+        sigmas = model.sampling.sigma(torch.linspace(1, 1 / STEPS, STEPS, dtype=torch.float64)).tolist()
         guider = Guider(model, positive, negative, cfg)
         latent = {"samples": torch.zeros_like(noise)}
         steps = sample(guider, Given(noise), SAMPLERS["euler"], torch.tensor([*sigmas, 0.0]), latent)
@@ -128,11 +128,12 @@ def load(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[
     return load
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def pipeline(folders: dict[str, Path]) -> Callable[[str], Any]:
-    """diffusers' pipeline of the same folder."""
+    """diffusers' pipeline of the same folder, on diffusers' own attention and layers."""
     from diffusers import FluxPipeline
 
+    @cache
     def load(name: str) -> Any:
         pipe = FluxPipeline.from_pretrained(folders[name], local_files_only=True)
         pipe.set_progress_bar_config(disable=True)
