@@ -1,0 +1,55 @@
+"""JSON is read strictly, and each fault is told with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipegraph.graphs.errors import GraphError
+from pipegraph.graphs.strict_json import MAX_DEPTH, decode, parse
+
+
+def problems(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(GraphError) as caught:
+        parse(text)
+    return [(p.code, p.place) for p in caught.value.problems]
+
+
+def test_sound_text_is_read() -> None:
+    text = '{"a": [1, -2.5e3, "\\ud83d\\ude00 猫", null, true, 18446744073709551615], "b": {"a": {}}}'
+    assert parse(text) == {"a": [1, -2500.0, "\U0001f600 猫", None, True, 2**64 - 1], "b": {"a": {}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ('{"a": 1,\n "a": 2}', "duplicate_key", "line 2, column 2 (a)"),
+        ('{"x": {"b": 1, "b": 1}}', "duplicate_key", "line 1, column 16 (x.b)"),
+        ('{"a": NaN}', "not_finite", "line 1, column 7 (a)"),
+        ('{"a": [-Infinity]}', "not_finite", "line 1, column 8 (a)"),
+        ('{"a": 1e400}', "number_too_large", "line 1, column 7 (a)"),
+        ('{"a": ' + "9" * 5000 + "}", "number_too_large", "line 1, column 7 (a)"),
+        ('{"a": "\\udc00"}', "bad_text", "line 1, column 7 (a)"),
+        ('{"a": 1,}', "invalid_json", "line 1, column 9"),
+        ("", "invalid_json", "line 1, column 1"),
+        ("[" * 100_000, "too_deep", f"line 1, column {MAX_DEPTH + 1}"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "too_deep", f"line 1, column {5 * MAX_DEPTH + 1} (a.a.a.a.a.a)"),
+    ],
+)
+def test_each_fault_has_its_code_and_place(text: str, code: str, place: str) -> None:
+    assert problems(text) == [(code, place)]
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = '{"a": 1, "a": NaN, "c": [1e999, {"k": 0, "k": Infinity}]}'
+    codes = [code for code, _ in problems(text)]
+    assert codes == ["duplicate_key", "not_finite", "number_too_large", "duplicate_key", "not_finite"]
+
+
+def test_strings_that_look_like_faults_are_none() -> None:
+    assert parse('{"a": "NaN 1e999 \\" { [", "b": "\\\\ud800"}') == {"a": 'NaN 1e999 " { [', "b": "\\ud800"}
+
+
+def test_bytes_that_are_no_text() -> None:
+    assert decode("\ufeff{}".encode()) == "{}"
+    with pytest.raises(GraphError, match="byte 2"):
+        decode(b'{"\xff"}')
