@@ -9,7 +9,7 @@ x = z + sigma n, the noise or v predicted: Karras et al. 2022, arXiv 2206.00364;
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -187,6 +187,13 @@ class Discrete:
 
     def inverse_noise_scaling(self, sigma: float, x: Tensor) -> Tensor:
         return x
+
+
+def reshifted(sampling: ModelSampling, to: Flow) -> Flow:
+    """The noise levels ``to``, told to the network in the unit that ``sampling`` tells them in."""
+    if not isinstance(sampling, Flow):
+        raise ValueError("a shift is for flow models; this model predicts noise or v")
+    return replace(to, multiplier=sampling.multiplier)
 
 
 def mu_for_tokens(tokens: float, base_shift: float = 0.5, max_shift: float = 1.15) -> float:

@@ -153,3 +153,30 @@ def sigmas_for(
     if drop_penultimate:
         sigmas = torch.cat([sigmas[:-2], sigmas[-1:]])
     return sigmas[-(steps + 1) :]
+
+
+def part_of(sigmas: Tensor, start: int, end: int, *, leave_noise: bool) -> Tensor:
+    """Steps ``start`` to before ``end`` of a run; empty if there are none.
+
+    Args:
+        sigmas: Of the whole run.
+        start: First step to run, from 0.
+        end: The step to stop before; beyond the last is the last.
+        leave_noise: Stop at the noise level of ``end``. False: the last step that is run goes to 0 instead.
+    """
+    part = sigmas[: end + 1]
+    if len(part) < len(sigmas) and not leave_noise:
+        part = torch.cat([part[:-1], part.new_zeros(1)])
+    return part[start:] if start < len(part) - 1 else part.new_empty(0)
+
+
+def parse_sigmas(text: str) -> Tensor:
+    """Sigmas written as numbers with commas or spaces between them, float32; they must fall and not be negative."""
+    words = text.replace(",", " ").split()
+    try:
+        sigmas = torch.tensor([float(word) for word in words])
+    except ValueError as error:
+        raise ValueError(f"sigmas are numbers separated by commas, got {text!r}") from error
+    if not bool(torch.isfinite(sigmas).all()) or bool((sigmas < 0).any()) or bool((sigmas.diff() >= 0).any()):
+        raise ValueError(f"sigmas must be finite, at least 0 and fall, got {text!r}")
+    return sigmas

@@ -1,0 +1,234 @@
+"""The parts of a sampling as nodes of their own: noise, guider, sampler, sigmas, and the nodes that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Le
+
+from pipegraph.runtime.node import Progress, RunContext, Step, node, outputs
+
+from .sampling_types import Cfg, Denoise, SamplerName, SchedulerName, Steps, sampling_events
+from .wire import Conditioning, Guider, Latent, Model, Noise, Sampler, SeedInt, Sigmas
+
+
+@outputs
+class SamplerOutputs:
+    """Outputs of the custom samplers."""
+
+    output: Latent
+    """Where the run ended."""
+    denoised_output: Latent
+    """The model's last prediction, free of noise also where the run left some in."""
+
+
+@outputs
+class SplitOutputs:
+    """Two parts of a schedule that share the sigma between them."""
+
+    high_sigmas: Sigmas
+    low_sigmas: Sigmas
+
+
+@node("SamplerCustom", category="sampling/custom_sampling", effect="random")
+def sampler_custom(
+    ctx: RunContext,
+    *,
+    model: Model,
+    add_noise: bool = True,
+    noise_seed: SeedInt = 0,
+    cfg: Cfg = 8.0,
+    positive: Conditioning,
+    negative: Conditioning,
+    sampler: Sampler,
+    sigmas: Sigmas,
+    latent_image: Latent,
+) -> Generator[Progress, None, SamplerOutputs]:
+    """Sample with a sampler and sigmas of one's own.
+
+    Args:
+        model: The network that removes the noise.
+        add_noise: Whether noise is added first.
+        noise_seed: Of the noise; item i of a batch has noise of its own.
+        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        sampler: How a step is made of predictions.
+        sigmas: The noise levels, falling.
+        latent_image: What to start from; an empty latent gives the size.
+    """
+    from pipegraph.models.sampling import guiders, noise
+
+    guider = guiders.Guider(model, positive, negative, cfg)
+    drawn = noise.Noise(noise_seed, silent=not add_noise)
+    sampled = yield from sampling_events(ctx, guider, drawn, sampler, sigmas, latent_image)
+    return SamplerOutputs({**latent_image, "samples": sampled.samples}, {**latent_image, "samples": sampled.denoised})
+
+
+@node("SamplerCustomAdvanced", category="sampling/custom_sampling")
+def sampler_custom_advanced(
+    ctx: RunContext, noise: Noise, guider: Guider, sampler: Sampler, sigmas: Sigmas, latent_image: Latent
+) -> Generator[Progress, None, SamplerOutputs]:
+    """Sample with parts that are all nodes of their own.
+
+    Args:
+        noise: What the noise is drawn from.
+        guider: The model and what it is to follow.
+        sampler: How a step is made of predictions.
+        sigmas: The noise levels, falling.
+        latent_image: What to start from; an empty latent gives the size.
+    """
+    sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
+    return SamplerOutputs({**latent_image, "samples": sampled.samples}, {**latent_image, "samples": sampled.denoised})
+
+
+@node("KSamplerSelect", category="sampling/custom_sampling/samplers", title="KSamplerSelect")
+def k_sampler_select(sampler_name: SamplerName = "euler") -> Sampler:
+    """Choose how a step is made of predictions.
+
+    Args:
+        sampler_name: The sampler.
+    """
+    from pipegraph.models.sampling.samplers import SAMPLERS
+
+    return SAMPLERS[sampler_name]
+
+
+@node("BasicScheduler", category="sampling/custom_sampling/schedulers")
+def basic_scheduler(
+    model: Model, scheduler: SchedulerName = "simple", steps: Steps = 20, denoise: Denoise = 1.0
+) -> Sigmas:
+    """Spread a model's noise levels over steps.
+
+    Args:
+        model: Whose noise levels.
+        scheduler: How they are spread.
+        steps: How many steps are run, whatever denoise is.
+        denoise: Part of the noise levels that is run: 1 all of them, 0 none.
+    """
+    from pipegraph.models.sampling.schedules import sigmas_for
+
+    return sigmas_for(model.sampling, scheduler, steps, denoise)
+
+
+@node("ManualSigmas", category="sampling/custom_sampling/schedulers")
+def manual_sigmas(sigmas: str = "1, 0.5") -> Sigmas:
+    """Give the noise levels by hand.
+
+    Args:
+        sigmas: Numbers that fall, separated by commas or spaces; to finish the picture the last is 0.
+    """
+    from pipegraph.models.sampling.schedules import parse_sigmas
+
+    return parse_sigmas(sigmas)
+
+
+@node("KarrasScheduler", category="sampling/custom_sampling/schedulers")
+def karras_scheduler(
+    steps: Steps = 20,
+    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 14.614642,
+    sigma_min: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 0.0291675,
+    rho: Annotated[float, Gt(0), Le(100), Step(0.01)] = 7.0,
+) -> Sigmas:
+    """Noise levels that are even in sigma^(1/rho).
+
+    Args:
+        steps: How many steps.
+        sigma_max: The first sigma.
+        sigma_min: The last sigma before 0.
+        rho: The higher, the more of the steps lie at low noise.
+    """
+    from pipegraph.models.sampling.schedules import karras_between
+
+    return karras_between(sigma_min, sigma_max, steps, rho).float()
+
+
+@node("ExponentialScheduler", category="sampling/custom_sampling/schedulers")
+def exponential_scheduler(
+    steps: Steps = 20,
+    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 14.614642,
+    sigma_min: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 0.0291675,
+) -> Sigmas:
+    """Noise levels that are even in log sigma.
+
+    Args:
+        steps: How many steps.
+        sigma_max: The first sigma.
+        sigma_min: The last sigma before 0.
+    """
+    from pipegraph.models.sampling.schedules import exponential_between
+
+    return exponential_between(sigma_min, sigma_max, steps).float()
+
+
+@node("SplitSigmas", category="sampling/custom_sampling/sigmas")
+def split_sigmas(sigmas: Sigmas, step: Annotated[int, Ge(0), Le(10000)] = 0) -> SplitOutputs:
+    """Cut a schedule in two at a step.
+
+    Args:
+        sigmas: The whole schedule.
+        step: The first step of the second part.
+    """
+    return SplitOutputs(sigmas[: step + 1], sigmas[step:])
+
+
+@node("SplitSigmasDenoise", category="sampling/custom_sampling/sigmas")
+def split_sigmas_denoise(sigmas: Sigmas, denoise: Denoise = 1.0) -> SplitOutputs:
+    """Cut a schedule in two so that the second part is a share of the steps.
+
+    Args:
+        sigmas: The whole schedule.
+        denoise: The share of the second part, rounded to whole steps.
+    """
+    steps = max(len(sigmas) - 1, 0)
+    cut = steps - round(steps * denoise)
+    return SplitOutputs(sigmas[: cut + 1], sigmas[cut:])
+
+
+@node("RandomNoise", category="sampling/custom_sampling/noise", effect="random")
+def random_noise(noise_seed: SeedInt = 0) -> Noise:
+    """Noise of a seed.
+
+    Args:
+        noise_seed: The same seed is the same noise on every device.
+    """
+    from pipegraph.models.sampling import noise
+
+    return noise.Noise(noise_seed)
+
+
+@node("DisableNoise", category="sampling/custom_sampling/noise")
+def disable_noise() -> Noise:
+    """No noise at the start, for a latent that has noise in it."""
+    from pipegraph.models.sampling import noise
+
+    return noise.Noise(silent=True)
+
+
+@node("BasicGuider", category="sampling/custom_sampling/guiders")
+def basic_guider(model: Model, conditioning: Conditioning) -> Guider:
+    """Follow one conditioning as it is, with no negative.
+
+    Args:
+        model: The network that removes the noise.
+        conditioning: What is to be seen.
+    """
+    from pipegraph.models.sampling import guiders
+
+    return guiders.Guider(model, conditioning)
+
+
+@node("CFGGuider", category="sampling/custom_sampling/guiders", title="CFGGuider")
+def cfg_guider(model: Model, positive: Conditioning, negative: Conditioning, cfg: Cfg = 8.0) -> Guider:
+    """Follow a conditioning and keep away from another (classifier-free guidance).
+
+    Args:
+        model: The network that removes the noise.
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
+    """
+    from pipegraph.models.sampling import guiders
+
+    return guiders.Guider(model, positive, negative, cfg)

@@ -1,0 +1,48 @@
+"""Input types that the sampling nodes share. Names and order are ComfyUI's."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import Auto, Progress, RunContext, Step
+
+if TYPE_CHECKING:
+    from pipegraph.models.sampling.guiders import Guider
+    from pipegraph.models.sampling.noise import Noise
+    from pipegraph.models.sampling.run import Sampled
+    from pipegraph.models.sampling.samplers import Sampler
+
+SamplerNames = Literal[
+    "euler", "euler_ancestral", "heun", "dpm_2", "dpmpp_2m", "dpmpp_2m_sde", "dpmpp_3m_sde", "lcm", "res_multistep",
+    "gradient_estimation", "er_sde", "ddim", "uni_pc", "uni_pc_bh2",
+]  # fmt: skip
+SchedulerNames = Literal[
+    "simple", "sgm_uniform", "karras", "exponential", "ddim_uniform", "beta", "normal", "linear_quadratic", "kl_optimal"
+]
+SamplerName = Annotated[SamplerNames, Auto("sampler_name")]
+SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
+Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
+Cfg = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("cfg")]
+Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
+
+
+def sampling_events(
+    ctx: RunContext, guider: Guider, noise: Noise, sampler: Sampler, sigmas: Any, latent: dict[str, Any]
+) -> Generator[Progress, None, Sampled]:
+    """Run a sampler for a node: progress after each step, what it cost into the run record."""
+    from pipegraph.models.sampling.run import sample
+
+    for message in guider.warnings():
+        ctx.warn(message)
+    run = sample(guider, noise, sampler, sigmas, latent)
+    while True:
+        try:
+            step = next(run)
+        except StopIteration as stop:
+            sampled: Sampled = stop.value
+            ctx.note("sampling", sampled.report.as_dict())
+            return sampled
+        yield Progress(step.done, step.total)
