@@ -114,7 +114,7 @@ def read_lora(
     if reading.unknown and not allow_partial:
         raise LoraError(
             f"LoRA {name}: {len(reading.unknown)} of {len(tensors)} keys fit nothing in {_parts(networks)} (allow a "
-            f"partial load to leave them out): {_some(reading.unknown)}"
+            f"partial load to leave them out){reading.examples()}"
         )
     loras = {part: Lora(name, layers) for part, layers in reading.layers.items()}
     return LoraFile(name, loras, reading.matched, len(tensors), tuple(reading.notes()))

@@ -58,29 +58,23 @@ def clip() -> tuple[nn.Module, dict[str, Any]]:
     from transformers import CLIPTextConfig, CLIPTextModel
 
     torch.manual_seed(0)
-    network = CLIPTextModel(
-        CLIPTextConfig(
-            vocab_size=99,
-            hidden_size=32,
-            intermediate_size=48,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            bos_token_id=1,
-            eos_token_id=2,
-            pad_token_id=2,
-        )  # fmt: skip
-    ).eval()
-    return network, text_call()
+    config = CLIPTextConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        bos_token_id=1, eos_token_id=2, pad_token_id=2,
+    )  # fmt: skip
+    network: nn.Module = CLIPTextModel(config)
+    return network.eval(), text_call()
 
 
 def t5() -> tuple[nn.Module, dict[str, Any]]:
     from transformers import T5Config, T5EncoderModel
 
     torch.manual_seed(0)
-    network = T5EncoderModel(
-        T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu")
-    ).eval()
-    return network, text_call()
+    config = T5Config(
+        vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu"
+    )
+    network: nn.Module = T5EncoderModel(config)
+    return network.eval(), text_call()
 
 
 def text_call() -> dict[str, Any]:

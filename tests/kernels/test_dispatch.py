@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels import dispatch
-from pipegraph.kernels.attention import OP, attention
+from pipegraph.kernels.attention import OP, Signature, attention
 from pipegraph.kernels.dispatch import Backend, KernelError, explain, parse, register, use, used
 
 Q = torch.randn(1, 2, 3, 8, generator=torch.Generator().manual_seed(0))
@@ -33,19 +33,16 @@ def rough(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     return torch.zeros(*q.shape[:3], v.shape[3])
 
 
+def at_most_three(s: Signature) -> str:
+    return "" if s.q[2] <= 3 else f"{s.q[2]} queries are more than 3"
+
+
 @pytest.fixture
 def others() -> Iterator[None]:
     """Two back ends of another package: a slow one for 3 queries or fewer, and a fast one that is not exact."""
     CALLS.clear()
     register(
-        Backend(
-            "attention",
-            "marked",
-            marked,
-            rank=lambda s: 1,
-            source="elsewhere",
-            refuses=lambda s: "" if s.q[2] <= 3 else f"{s.q[2]} queries are more than 3",
-        )  # fmt: skip
+        Backend("attention", "marked", marked, rank=lambda s: 1, source="elsewhere", refuses=at_most_three),
     )
     register(Backend("attention", "rough", rough, rank=lambda s: 99, numerics="reduced", source="elsewhere"))
     yield
@@ -75,9 +72,9 @@ def test_context_holds_for_its_thread_only(others: None) -> None:
 
 def test_explicit_choice_that_cannot_serve_says_why(others: None) -> None:
     long = torch.ones(1, 1, 4, 8)
-    with use(attention="marked"), pytest.raises(KernelError, match="`marked` .* cannot serve: 4 queries are more"):
+    with use(attention="marked"), pytest.raises(KernelError, match=r"`marked` .* cannot serve: 4 queries are more"):
         attention(long, long, long)
-    with pytest.raises(KernelError, match="no back end `tritn`; there are: .*torch"):
+    with pytest.raises(KernelError, match=r"no back end `tritn`; there are: .*torch"):
         attention(Q, Q, Q, backend="tritn")
     with pytest.raises(KernelError, match="no back end `tosch`; did you mean `torch`"), use(attention="tosch"):
         pass
@@ -113,7 +110,7 @@ def test_used_tells_what_was_chosen(others: None) -> None:
 
 
 def test_registration_refuses_a_taken_name_and_odd_callables(others: None) -> None:
-    taken = Backend("attention", "torch", marked, rank=lambda s: 0, source="my-package")
+    taken: Backend[Any] = Backend("attention", "torch", marked, rank=lambda s: 0, source="my-package")
     with pytest.raises(KernelError, match="from pipegraph and my-package"):
         register(taken)
     with pytest.raises(KernelError, match="unknown op `attn`"):

@@ -74,8 +74,8 @@ def test_one_layer_put_back_is_caught(make: Make, attentions: int) -> None:
     network, call = make()
     install(network)
     layer = next(m for m in network.modules() if isinstance(m, KernelLinear))
-    layer.__class__ = nn.Linear
-    with pytest.raises(Bypass, match="^1 launches"), strict():
+    layer.__class__ = nn.Linear  # type: ignore[assignment]
+    with pytest.raises(Bypass, match=r"^1 launches"), strict():
         run(network, call)
 
 
@@ -85,7 +85,7 @@ def test_one_attention_put_back_is_caught() -> None:
     network, call = networks.autoencoder()
     install(network)
     network.decoder.mid_block.attentions[0].set_processor(AttnProcessor2_0())
-    with pytest.raises(Bypass, match="1 launches .*\n.*scaled_dot_product.*attention_processor.py"), strict():
+    with pytest.raises(Bypass, match=r"1 launches .*\n.*scaled_dot_product.*attention_processor.py"), strict():
         run(network, call)
 
 
