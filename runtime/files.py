@@ -12,6 +12,7 @@ import re
 import secrets
 import socket
 import time
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -128,7 +129,8 @@ def _write_temp(folder: Path, data: bytes) -> Path:
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        temp.unlink(missing_ok=True)
+        with suppress(OSError):
+            temp.unlink()
         raise
     return temp
 

@@ -10,8 +10,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+from .files import replace_file
 
 SMALL: Final = 1 << 16
 """Bytes up to which remembering is not worth it."""
@@ -82,14 +85,8 @@ class FileHashes:
         self._known = None
         merged = {**self._memory(), **self._new}
         kept = dict(list(merged.items())[-MAX_ENTRIES:])
-        path = self._path()
-        temp = path.with_name(f".pipegraph-{os.getpid()}-{time.time_ns()}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temp.write_text(json.dumps(kept))
-            os.replace(temp, path)
-        except OSError:
-            temp.unlink(missing_ok=True)
+        with suppress(OSError):
+            replace_file(self._path(), json.dumps(kept).encode())
         self._known, self._new = kept, {}
 
     def _path(self) -> Path:

@@ -407,7 +407,7 @@ class _Run:
                 message=f"{kind}: {text}" if text else kind,
                 node=step.node.id,
                 title=step.node.title,
-                got=", ".join(f"{k}={_told(v)}" for k, v in given.items() if not isinstance(v, _Context)),
+                got=", ".join(f"{k}={_told(given[k])}" for k in step.node.entry.spec.inputs if k in given),
                 hint=hint if out else "",
             )
         )
