@@ -33,12 +33,13 @@ def versions() -> Mapping[str, str]:
 def reproducible(plan: Plan) -> dict[str, Any]:
     """What makes the same output again, and nothing that differs between two runs of it: no times, no paths.
 
+    Which seeds were drawn is not told either: they are among the inputs, and given the second time.
+
     ``graph`` is the native form with the values of this run as defaults; ``pipegraph run`` reads it from a picture.
     """
     return {
         "graph": write.native(plan.checked.graph, plan.checked.inputs),
         "inputs": dict(plan.checked.inputs),
-        "seeds": dict(plan.checked.seeds),
         "resolved": [asdict(r) for r in plan.resolved],
         "files": {f"{step.node.id}.{name}": digest for step in plan.steps for name, digest in step.files.items()},
         "settings": {
@@ -87,6 +88,7 @@ def record(plan: Plan, run: Mapping[str, Any], notes: Mapping[str, Mapping[str, 
     return {
         **reproducible(plan),
         "run": dict(run),
+        "seeds": dict(plan.checked.seeds),
         "device": plan.settings.device,
         "paths": files,
         "notes": {id: dict(found) for id, found in notes.items()},

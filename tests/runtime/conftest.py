@@ -38,7 +38,12 @@ from pipegraph.runtime.run import Result, Runner
 CALLS: Counter[str] = Counter()
 Picture = Annotated[Any, Wire("IMAGE")]
 Anything = Annotated[Any, Wire("*")]
-MODELS = {"small": {"steps": 4, "cfg": 1.5}, "large": {"steps": 20, "cfg": 3}, "odd": {"steps": 0}, "none": {}}
+MODELS: dict[str, dict[str, Any]] = {
+    "small": {"steps": 4, "cfg": 1.5},
+    "large": {"steps": 20, "cfg": 3},
+    "odd": {"steps": 0},
+    "none": {},
+}
 
 
 class Pixels:
