@@ -3,7 +3,7 @@
 Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` turns sigma into the network's input,
 scaling and timestep, and its output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z:
 Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas,
-x = z + sigma n, the noise or v predicted: Karras et al. 2022, arXiv 2206.00364; Salimans and Ho 2022, arXiv 2202.00512).
+x = z + sigma n, predicting the noise or v: Karras et al. 2022, arXiv 2206.00364; Salimans, Ho 2022, arXiv 2202.00512).
 """
 
 from __future__ import annotations

@@ -113,11 +113,10 @@ def uni_pc(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, varia
     """
     levels = sigmas.tolist()
     levels[-1] = levels[-1] or UNI_PC_LAST_SIGMA
-    total = len(levels) - 1
-    highest = max(1, min(3, total - 1))
+    highest = max(1, min(3, len(levels) - 2))
     seen: list[tuple[float, Tensor]] = []
     at, order = x, 1
-    for done, total, s, to in each_step(sigmas.tolist()):
+    for done, total, s, to in each_step(levels):
         d = denoise(x, s)
         if seen:
             x = _uni_pc_update(at, seen[-order:], s, variant, corrected_by=d)

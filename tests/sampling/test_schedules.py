@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pipegraph.models.sampling.model_sampling import Discrete, Flow, ModelSampling, mu_for_tokens
-from pipegraph.models.sampling.schedules import SCHEDULES, sigmas_for
+from pipegraph.models.sampling.schedules import SCHEDULES, parse_sigmas, part_of, sigmas_for
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_sigmas.json").read_text())
 MODELS = {"sd15": Discrete(), "flow3": Flow(3.0, multiplier=1000), "flow1": Flow(), "flux": Flow.from_mu(1.15)}
@@ -74,30 +74,32 @@ def test_formulas() -> None:
     # ddim_uniform is diffusers' "leading" spacing with an offset of 1.
     rows = [i * (1000 // n) + 1 for i in reversed(range(n))]
     assert sigmas_for(Discrete(), "ddim_uniform", n)[:-1].tolist() == pytest.approx(Discrete().table[rows].tolist())
-    # beta is symmetric and dense at the ends.
-    times = sigmas_for(Flow(), "beta", 8)
-    assert times[:-1].tolist() == pytest.approx((1.001 - times[1:].flip(0)).tolist()[:-1] + [0.001], abs=0.2)
-    assert float(times[0] - times[1]) < float(times[3] - times[4])
 
 
-def test_linear_quadratic_is_mochis() -> None:
-    from diffusers.pipelines.mochi.pipeline_mochi import linear_quadratic_schedule
+def test_linear_quadratic() -> None:
+    # What diffusers' Mochi pipeline makes for 8 and 5 steps.
+    eight = [1.0, 0.99375, 0.9875, 0.98125, 0.975, 0.909375, 0.725, 0.421875, 0.0]
+    assert sigmas_for(Flow(), "linear_quadratic", 8).tolist() == pytest.approx(eight)
+    five = [1.0, 0.9875, 0.975, 0.85833333, 0.53333333, 0.0]
+    assert sigmas_for(Flow(), "linear_quadratic", 5).tolist() == pytest.approx(five)
 
-    for n in (2, 5, 8, 30):
-        wanted = [*linear_quadratic_schedule(n, 0.025), 0.0]
-        assert sigmas_for(Flow(), "linear_quadratic", n).tolist() == pytest.approx(wanted, abs=1e-6)
+
+def test_part_of_a_run() -> None:
+    whole = torch.tensor([1.0, 0.75, 0.5, 0.25, 0.0])
+    assert part_of(whole, 0, 10000, leave_noise=False).equal(whole)
+    assert part_of(whole, 1, 3, leave_noise=True).tolist() == [0.75, 0.5, 0.25]
+    assert part_of(whole, 1, 3, leave_noise=False).tolist() == [0.75, 0.5, 0.0]
+    assert part_of(whole, 3, 10000, leave_noise=True).tolist() == [0.25, 0.0]
+    for start, end in ((4, 10000), (3, 3), (3, 2), (0, 0), (9, 20)):
+        assert len(part_of(whole, start, end, leave_noise=False)) == 0
 
 
-def test_beta_is_diffusers_beta_schedule_up_to_rounding_to_the_table() -> None:
-    from diffusers import FlowMatchEulerDiscreteScheduler
-
-    scheduler = FlowMatchEulerDiscreteScheduler()
-    wanted = scheduler._convert_to_beta(torch.tensor([1.0, 0.001]), 8)
-    ours = sigmas_for(Flow(), "beta", 8)
-    # diffusers takes 8 quantiles from 1 to 0 with both ends, ComfyUI without the last: 9 with ends hold ours.
-    nine = scheduler._convert_to_beta(torch.tensor([1.0, 0.001]), 9)
-    assert len(wanted) == 8
-    assert ours[:-1].tolist() == pytest.approx(list(nine[:-1]), abs=2e-3)
+def test_sigmas_by_hand() -> None:
+    assert parse_sigmas("1, 0.5  .25,0").tolist() == [1.0, 0.5, 0.25, 0.0]
+    assert len(parse_sigmas(" ")) == 0
+    for wrong in ("1, x", "0.5, 1", "1, 1, 0", "1, nan", "1, -0.1"):
+        with pytest.raises(ValueError, match="sigmas"):
+            parse_sigmas(wrong)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
