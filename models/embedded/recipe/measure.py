@@ -7,6 +7,7 @@ itself: one object in combinations seen in training, one object in a colour neve
 """
 
 import argparse
+import itertools
 import json
 import random
 import time
@@ -65,7 +66,7 @@ def sample(nets: TextToImage, prompts: list[str], noise: Tensor, schedule: list[
         states = torch.cat([states, empty[0].expand_as(states)])
         pooled = torch.cat([pooled, empty[1].expand_as(pooled)])
     x = pack(noise)
-    for now, then in zip(schedule, schedule[1:], strict=False):
+    for now, then in itertools.pairwise(schedule):
         both = torch.cat([x, x]) if cfg != 1 else x
         velocity = nets.velocity(both, torch.full((len(both),), now), (states, pooled))
         if cfg != 1:

@@ -14,7 +14,7 @@ def orthogonalize(g: Tensor, steps: int = 5) -> Tensor:
     """Push the singular values of each matrix in ``g`` [N, rows, columns] towards 1."""
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = g.shape[1] > g.shape[2]
-    x = g.mT if tall else g
+    x: Tensor = g.mT if tall else g
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
         gram = x @ x.mT
@@ -38,6 +38,7 @@ class Muon(torch.optim.Optimizer):
             for shape, params in by_shape.items():
                 updates = []
                 for p in params:
+                    assert p.grad is not None
                     buffer = self.state[p].setdefault("momentum", torch.zeros_like(p))
                     buffer.lerp_(p.grad, 1 - group["momentum"])
                     updates.append(p.grad.lerp(buffer, group["momentum"]))

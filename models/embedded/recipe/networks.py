@@ -117,10 +117,11 @@ class TextToImage:
     def velocity(self, x: Tensor, sigma: Tensor, encoded: tuple[Tensor, Tensor]) -> Tensor:
         """Predict noise - data: x [B, tokens, 64], sigma [B] in 0..1, encoded prompts."""
         side = math.isqrt(x.shape[1])
-        return self.transformer(
+        velocity: Tensor = self.transformer(
             hidden_states=x, encoder_hidden_states=encoded[0], pooled_projections=encoded[1], timestep=sigma,
             img_ids=grid_ids(side, side), txt_ids=torch.zeros(TEXT_TOKENS, 3), return_dict=False,
         )[0]  # fmt: skip
+        return velocity
 
 
 def grid_ids(rows: int, columns: int) -> Tensor:

@@ -1,8 +1,10 @@
 """Draw a scene: sprites on a procedural background."""
 
 import random
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from .sprites import SPRITE, sprites
@@ -36,9 +38,9 @@ def draw_background(kind: str, rng: random.Random) -> Image.Image:
     horizon = rng.uniform(0.55, 0.68) * SIZE
     line = horizon + HILLS[kind] * np.sin(x / SIZE * 2 * np.pi * rng.uniform(0.5, 1.3) + rng.uniform(0, 6.28))
 
-    def blend(colours: tuple[tuple[int, ...], ...], amount: np.ndarray) -> np.ndarray:
+    def blend(colours: tuple[tuple[int, ...], ...], amount: NDArray[Any]) -> NDArray[Any]:
         top, bottom = (np.array(c, np.float32) for c in colours)
-        return top + (bottom - top) * np.clip(amount, 0, 1)[..., None]
+        return np.asarray(top + (bottom - top) * np.clip(amount, 0, 1)[..., None])
 
     below = np.clip(y - line, 0, 1)[..., None]
     ground = blend(GROUND[kind], (y - horizon) / (SIZE - horizon))

@@ -10,6 +10,7 @@ backgrounds on the border of the picture.
 
 import functools
 import json
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Verdict:
 def ideal(background: str) -> Pixels:
     """The mean of twelve drawings of a background, [128, 128, 3] in 0..255."""
     drawings = [np.asarray(draw_background(background, random.Random(i)), np.float32) for i in range(12)]
-    return np.mean(drawings, axis=0, dtype=np.float32)
+    return np.asarray(np.mean(drawings, axis=0), np.float32)
 
 
 def _pad(picture: Pixels) -> Pixels:
@@ -57,7 +58,8 @@ def _pad(picture: Pixels) -> Pixels:
 def _halve(pictures: Pixels) -> Pixels:
     """Mean of 2 x 2 pixels: [..., H, W, C] -> [..., H/2, W/2, C]."""
     *n, h, w, c = pictures.shape
-    return pictures.reshape(*n, h // 2, 2, w // 2, 2, c).mean((-4, -2), dtype=np.float32)
+    halves: Pixels = pictures.reshape(*n, h // 2, 2, w // 2, 2, c).mean((-4, -2), dtype=np.float32)
+    return halves
 
 
 @functools.cache
@@ -71,7 +73,7 @@ def _cut_outs(cx: float, cy: float, height: float) -> tuple[list[Thing], Pixels,
             put(image, thing, cx, cy, height)
             pictures.append(np.pad(np.asarray(image, np.float32), ((PAD, PAD), (PAD, PAD), (0, 0)), mode="edge"))
         drawn.append(np.stack(pictures))
-    return list(sprites()), drawn[0], 1 - (drawn[1] - drawn[0]) / 255
+    return list(sprites()), drawn[0], 1 - (drawn[1] - drawn[0]) / np.float32(255)
 
 
 def _distances(picture: Pixels, background: str, place: tuple[float, float, float], reach: int) -> dict[Thing, float]:
@@ -118,7 +120,7 @@ def wilson(hits: int, count: int) -> float:
     if not count:
         return 0.0
     z, p = 1.96, hits / count
-    centre, spread = p + z * z / (2 * count), z * (p * (1 - p) / count + z * z / (4 * count * count)) ** 0.5
+    centre, spread = p + z * z / (2 * count), z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count))
     return (centre - spread) / (1 + z * z / count)
 
 

@@ -10,6 +10,7 @@ import argparse
 import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ SPRITE = 192
 COLUMNS = 4
 
 
-def hue_of(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
+def hue_of(rgb: NDArray[Any]) -> NDArray[np.float32]:
     """Hue in 0..1 of colours in 0..1, [..., 3] -> [...] (0 for greys)."""
     high, low = rgb.max(-1), rgb.min(-1)
     chroma = np.maximum(high - low, 1e-12)

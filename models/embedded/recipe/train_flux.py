@@ -80,7 +80,8 @@ def flow_loss(nets: TextToImage, data: Tensor, encoded: tuple[Tensor, Tensor]) -
 
 def optimizers(nets: TextToImage, reader: Reader, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the transformer's blocks, AdamW for all else."""
-    matrices, rest = [], []
+    matrices: list[nn.Parameter] = []
+    rest: list[nn.Parameter] = []
     for name, part in nets.parts().items():
         for key, p in part.named_parameters():
             inner = name == "transformer" and "blocks" in key and "norm" not in key and p.ndim == 2
