@@ -178,8 +178,13 @@ def test_an_empty_latent_is_not_shifted(toy: Any, says: Says) -> None:
 
 def test_pure_noise_of_an_eps_model_has_the_variance_of_training(toy: Any, says: Says) -> None:
     model = toy.with_sampling(Discrete())
-    seen = []
-    model.predict = lambda x, sigma, prepared: seen.append(x) or [torch.zeros_like(x)]
+    seen: list[Tensor] = []
+
+    def predict(x: Tensor, sigma: Tensor, prepared: Any) -> list[Tensor]:
+        seen.append(x)
+        return [torch.zeros_like(x)]
+
+    model.predict = predict
     finish(Guider(model, says(0.0)), sigmas=sigmas_for(Discrete(), "karras", 2))
     top = Discrete().sigma_max
     assert torch.allclose(seen[0], initial_noise(1, (2, 4, 8, 8)) * (1 + top**2) ** 0.5, rtol=1e-5)

@@ -1,0 +1,83 @@
+"""Latent nodes: sizes, batches whose items keep their noise, resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from pipegraph.nodes.latent import (
+    empty_latent_image,
+    empty_sd3_latent_image,
+    latent_from_batch,
+    latent_upscale,
+    repeat_latent_batch,
+    set_latent_noise_mask,
+)
+
+
+def batch(count: int, **extras: Any) -> dict[str, Any]:
+    return {"samples": torch.arange(count * 4 * 8 * 8, dtype=torch.float32).reshape(count, 4, 8, 8), **extras}
+
+
+def test_empty_latents() -> None:
+    assert empty_latent_image(512, 768, 3)["samples"].shape == (3, 4, 96, 64)
+    assert empty_sd3_latent_image(1024, 512, 2)["samples"].shape == (2, 16, 64, 128)
+    assert not empty_latent_image()["samples"].any()
+
+
+def test_items_of_a_batch_keep_their_numbers() -> None:
+    whole = batch(5, noise_mask=torch.arange(2.0).reshape(2, 1, 1, 1), other="kept")
+    some = latent_from_batch(whole, 3, 7)
+    assert torch.equal(some["samples"], whole["samples"][3:]) and some["batch_index"] == [3, 4]
+    assert some["noise_mask"].flatten().tolist() == [1, 0] and some["other"] == "kept"
+    assert latent_from_batch(some, 1)["batch_index"] == [4]
+    assert latent_from_batch(whole, 99)["batch_index"] == [4]
+    assert "batch_index" not in whole
+
+
+def test_repeats_get_numbers_of_their_own() -> None:
+    twice = repeat_latent_batch(batch(2, batch_index=[3, 5], noise_mask=torch.zeros(2, 1, 8, 8)), 2)
+    assert twice["batch_index"] == [3, 5, 6, 8] and len(twice["noise_mask"]) == 4
+    assert torch.equal(twice["samples"][2:], twice["samples"][:2])
+    plain = repeat_latent_batch(batch(2), 3)
+    assert len(plain["samples"]) == 6 and "batch_index" not in plain
+
+
+def test_a_noise_mask_is_put_beside_the_samples() -> None:
+    latent = batch(1)
+    masked = set_latent_noise_mask(latent, torch.ones(2, 64, 64))
+    assert masked["noise_mask"].shape == (2, 1, 64, 64) and "noise_mask" not in latent
+
+
+@pytest.mark.parametrize("method", ["nearest-exact", "bilinear", "area", "bicubic", "bislerp"])
+def test_resizing(method: Any) -> None:
+    flat = {"samples": torch.ones(2, 4, 8, 16) * torch.tensor([1.0, -2.0, 3.0, 0.5]).reshape(1, 4, 1, 1)}
+    bigger = latent_upscale(flat, method, 256, 96)["samples"]
+    assert bigger.shape == (2, 4, 12, 32)
+    assert torch.allclose(bigger, flat["samples"][..., :1, :1].expand_as(bigger), atol=1e-5)
+    video = {"samples": torch.randn(1, 4, 3, 8, 8)}
+    frames = latent_upscale(video, method, 128, 128)["samples"]
+    one = latent_upscale({"samples": video["samples"][:, :, 1]}, method, 128, 128)["samples"]
+    assert frames.shape == (1, 4, 3, 16, 16) and torch.allclose(frames[:, :, 1], one)
+
+
+def test_a_side_of_0_keeps_the_shape_and_center_cuts() -> None:
+    wide = {"samples": torch.randn(1, 4, 8, 16)}
+    assert latent_upscale(wide, "bilinear", 0, 0) is wide
+    assert latent_upscale(wide, "bilinear", 256, 0)["samples"].shape == (1, 4, 16, 32)
+    assert latent_upscale(wide, "bilinear", 0, 256)["samples"].shape == (1, 4, 32, 64)
+    assert torch.equal(latent_upscale(wide, "area", 64, 64, "center")["samples"], wide["samples"][..., 4:12])
+    tall = {"samples": wide["samples"].mT}
+    assert torch.equal(latent_upscale(tall, "area", 64, 64, "center")["samples"], tall["samples"][..., 4:12, :])
+
+
+def test_bislerp_turns_and_keeps_length() -> None:
+    # Two orthogonal unit vectors: half way between them a straight blend would have length 0.71.
+    samples = torch.zeros(1, 2, 8, 16)
+    samples[:, 0, :, :8] = samples[:, 1, :, 8:] = 1
+    bigger = latent_upscale({"samples": samples}, "bislerp", 256, 64)["samples"]
+    assert torch.allclose(bigger.norm(dim=1), torch.ones(1, 8, 32), atol=1e-5)
+    blend = latent_upscale({"samples": samples}, "bilinear", 256, 64)["samples"]
+    assert float(blend.norm(dim=1).min()) < 0.8
