@@ -11,14 +11,14 @@ from pathlib import Path
 import pipegraph as pg
 
 
-def main(prompts: str, out: str = "batch") -> int:
+def main(prompts: str, out: str = "batch", **more: int) -> int:
     failed = 0
     for number, prompt in enumerate(Path(prompts).read_text().splitlines()):
         folder = Path(out) / f"{number:04d}"
         if not prompt.strip() or any(folder.glob("*.png")):
             continue
         try:
-            result = pg.load("flux.json", out=folder).run(prompt=prompt, seed=number)
+            result = pg.load("flux.json", out=folder).run(prompt=prompt, seed=number, **more)
             print(*result.files, prompt)
         except (pg.GraphError, pg.RunError) as error:
             failed += 1

@@ -8,15 +8,15 @@ import sys
 import pipegraph as pg
 
 
-def main(out: str = "output") -> None:
+def main(out: str = "output", **more: int) -> None:
     workflow = pg.load("flux.json", out=out, on_event=lambda event: print(event.kind, event.title))
-    result = workflow.run(prompt="a green car in the snow", seed=3)
+    result = workflow.run(prompt="a green car in the snow", seed=3, **more)
 
     image = result["image"]  # float32 [B, H, W, C], 0..1
     print("made", tuple(image.shape), "saved", *result.files)
     print("slowest node", max(result.timings, key=lambda node: result.timings[node]))
 
-    again = workflow.run(prompt="a green car in the snow", seed=3)
+    again = workflow.run(prompt="a green car in the snow", seed=3, **more)
     print("from the cache:", ", ".join(again.cached))
 
     try:

@@ -55,7 +55,7 @@ def test_the_custom_node_runs(tmp_path: Path) -> None:
 
 
 def test_the_python_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(EXAMPLES / "python_api.py"))["main"](str(tmp_path))
+    runpy.run_path(str(EXAMPLES / "python_api.py"))["main"](str(tmp_path), steps=1)
     shown = capsys.readouterr().out
     assert "saved" in shown and "from the cache: " in shown and 'Did you mean "seed"' in shown
     assert len([*tmp_path.glob("*.png")]) == 2
@@ -64,11 +64,11 @@ def test_the_python_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_the_batch_example_runs_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "prompts.txt").write_text("a red apple\n\na blue car\n")
     batch = runpy.run_path(str(EXAMPLES / "batch.py"))["main"]
-    assert batch(str(tmp_path / "prompts.txt"), str(tmp_path / "out")) == 0
+    assert batch(str(tmp_path / "prompts.txt"), str(tmp_path / "out"), steps=1) == 0
     made = sorted((tmp_path / "out").rglob("*.png"))
     assert [path.parent.name for path in made] == ["0000", "0002"]
     times = [path.stat().st_mtime_ns for path in made]
-    assert batch(str(tmp_path / "prompts.txt"), str(tmp_path / "out")) == 0
+    assert batch(str(tmp_path / "prompts.txt"), str(tmp_path / "out"), steps=1) == 0
     assert [path.stat().st_mtime_ns for path in made] == times
     assert len(capsys.readouterr().out.splitlines()) == 2
 

@@ -79,9 +79,8 @@ class Plain:
 
     def progress(self, event: Event) -> None:
         self.speed.add(event)
-        now = time.monotonic()
-        if now - self.told >= QUIET_SECONDS:
-            done, total = event.data["done"], event.data["total"]
+        done, total = event.data["done"], event.data["total"]
+        if done < total and time.monotonic() - self.told >= QUIET_SECONDS:
             self.say(f"  {name_of(event)} {done}/{total}{self.speed.words('  ')}")
 
     def saved(self, path: Path) -> None:
