@@ -86,7 +86,8 @@ class Encoder:
         if any(w != 1 for w in tokens.weights):
             empty = replace(self, pad_to=len(tokens.ids)).tokenize("")
             base = self._run(empty).last_hidden_state.float().cpu()
-            states = base + torch.tensor(tokens.weights)[:, None] * (states - base)
+            weights = torch.tensor(tokens.weights)[:, None]
+            states = torch.where(weights == 1, states, base + weights * (states - base))
         return states
 
     def pooled(self, tokens: Tokens) -> Tensor:
@@ -142,8 +143,8 @@ class TextEncoder:
         """What the user should know: text that no encoder reads to its end, and unknown words."""
         said = []
         if all(t.dropped for t in tokens.values()):
-            longest = max(tokens, key=lambda name: self.encoders[name].limit)
-            limit, dropped = self.encoders[longest].limit, tokens[longest].dropped.strip()
+            name = min(tokens, key=lambda name: len(tokens[name].dropped))
+            limit, dropped = self.encoders[name].limit, tokens[name].dropped.strip()
             said.append(f'the prompt is longer than {limit} tokens; not read: "{dropped}"')
         if unknown := dict.fromkeys(w for t in tokens.values() for w in t.unknown):
             words = ", ".join(f'"{w}"' for w in unknown)
@@ -167,7 +168,7 @@ def weighted(text: str) -> list[tuple[str, float]]:
         group = groups.pop()
         groups[-1] += [("(", 1.0, False), *group]
     merged: list[tuple[str, float]] = []
-    for piece, factor, _ in groups[0]:
+    for piece, factor, _ in (p for p in groups[0] if p[0]):
         if merged and merged[-1][1] == factor:
             merged[-1] = (merged[-1][0] + piece, factor)
         else:

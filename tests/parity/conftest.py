@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.model_sampling import Flow, mu_for_tokens
+from pipegraph.models.sampling.noise import Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.text import TextEncoder
@@ -94,8 +95,9 @@ class Ours:
         model = self.model.with_sampling(Flow.from_mu(mu_for_tokens(tokens))) if self.dynamic else self.model
         sigmas = model.sampling.sigma(torch.linspace(1, 1 / STEPS, STEPS, dtype=torch.float64)).tolist()
         guider = Guider(model, positive, negative, cfg)
+        given = cast(Noise, Given(noise))
         latent = {"samples": torch.zeros_like(noise)}
-        steps = sample(guider, Given(noise), SAMPLERS["euler"], torch.tensor([*sigmas, 0.0]), latent)
+        steps = sample(guider, given, SAMPLERS["euler"], torch.tensor([*sigmas, 0.0]), latent)
         while True:
             try:
                 next(steps)

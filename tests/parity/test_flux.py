@@ -46,7 +46,7 @@ def test_equals_diffusers(load: Any, pipeline: Any, name: str, batch: int, size:
 def test_cfg_equals_diffusers(load: Any, pipeline: Any) -> None:
     ours, noise = load("schnell"), noise_for(1, SIZES[1])
     latents = ours.run(ours.encode(PROMPTS[:1]), noise, ours.encode(["blue"]), cfg=3.0)
-    options = {"negative_prompt": ["blue"], "true_cfg_scale": 3.0}
+    options: dict[str, Any] = {"negative_prompt": ["blue"], "true_cfg_scale": 3.0}
     assert (latents - reference(pipeline("schnell"), PROMPTS[:1], noise, **options)).abs().max() < TOLERANCE
 
 

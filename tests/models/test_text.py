@@ -1,0 +1,96 @@
+"""Tokens equal those of transformers, weights act as told, and nothing is lost in silence."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from pipegraph.models import paths
+from pipegraph.models.loading.load import Place, load_text_encoders
+from pipegraph.models.loading.source import encoder_files
+from pipegraph.models.text import TextEncoder, weighted
+
+
+@pytest.fixture(scope="module")
+def clip() -> TextEncoder:
+    return load_text_encoders("flux", ["embedded/flux-tiny"], Place(torch.device("cpu"), torch.float32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a red apple", "a RED apple, on the beach", "a grey car", "zebra", "a cat " * 6, "a cat " * 7, "cat " * 40],
+)
+def test_tokens_equal_transformers(clip: TextEncoder, text: str) -> None:
+    for encoder in clip.encoders.values():
+        expected = encoder.tokenizer(text, padding="max_length", truncation=True, max_length=16)["input_ids"]
+        assert list(encoder.tokenize(text).ids) == expected
+
+
+def test_dropped_text_and_unknown_words(clip: TextEncoder) -> None:
+    tokens = clip.tokenize("a red zebra on the beach and a blue car and a cat on the snow at night")
+    assert tokens["t5xxl"].used == tokens["clip_l"].used == 16
+    assert tokens["t5xxl"].dropped == "snow at night"
+    assert tokens["clip_l"].dropped == "the snow at night"
+    said = clip.remarks(tokens)
+    assert said[0] == 'the prompt is longer than 16 tokens; not read: "snow at night"'
+    assert said[1].startswith('unknown words are ignored: "zebra"; `pipegraph models embedded/flux-tiny`')
+    assert clip.remarks(clip.tokenize("a red apple")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [("", 1.0)]),
+        ("a cat", [("a cat", 1.0)]),
+        ("a (cat)", [("a ", 1.0), ("cat", 1.1)]),
+        ("a (cat:1.5) here", [("a ", 1.0), ("cat", 1.5), (" here", 1.0)]),
+        ("((a))", [("a", 1.21)]),
+        ("((a) b:2)", [("a", 2.2), (" b", 2.0)]),
+        ("(a (b:0.5):2)", [("a ", 2.0), ("b", 0.5)]),
+        (r"\(a\)", [("(a)", 1.0)]),
+        ("a ) b ( c", [("a ) b ( c", 1.0)]),
+        ("(time 10:30 x)", [("time 10:30 x", 1.1)]),
+        ("back\\slash", [("back\\slash", 1.0)]),
+        ("(" * 5000, [("(" * 5000, 1.0)]),
+    ],
+)
+def test_weights_are_read(text: str, expected: list[tuple[str, float]]) -> None:
+    found = weighted(text)
+    assert [t for t, _ in found] == [t for t, _ in expected]
+    assert [w for _, w in found] == pytest.approx([w for _, w in expected])
+
+
+def test_weights_act_on_their_tokens_only(clip: TextEncoder) -> None:
+    plain, _ = clip.encode(clip.tokenize("a red apple"))[0]
+    heavy, extras = clip.encode(clip.tokenize("a (red:1.5) apple"))[0]
+    empty, _ = clip.encode(clip.tokenize(""))[0]
+    assert torch.allclose(heavy[0, 1], empty[0, 1] + 1.5 * (plain[0, 1] - empty[0, 1]), atol=1e-5)
+    others = [0, *range(2, 16)]
+    assert torch.equal(heavy[0, others], plain[0, others])
+    assert plain.shape == (1, 16, 128) and extras["pooled_output"].shape == (1, 128)
+
+
+def test_states_equal_transformers(clip: TextEncoder) -> None:
+    text = "a red apple on the beach"
+    states, extras = clip.encode(clip.tokenize(text))[0]
+    for name, network, ours in [
+        ("clip_l", "text_encoder", extras["pooled_output"]), ("t5xxl", "text_encoder_2", states),
+    ]:  # fmt: skip
+        net, tokenizer = _stock(network), clip.encoders[name].tokenizer
+        ids = tokenizer(text, padding="max_length", max_length=16, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            out = net(input_ids=ids)
+        expected = out.pooler_output if name == "clip_l" else out.last_hidden_state
+        assert (ours - expected).abs().max() < 1e-4
+
+
+def _stock(component: str) -> Any:
+    from transformers import CLIPTextModel, T5EncoderModel
+
+    cls = CLIPTextModel if component == "text_encoder" else T5EncoderModel
+    return cls.from_pretrained(paths.EMBEDDED / "flux-tiny" / component, dtype=torch.float32).eval()
+
+
+def test_files_hold_tokenizers_and_card() -> None:
+    names = {f.name for f in encoder_files(paths.EMBEDDED / "flux-tiny")}
+    assert {"card.json", "tokenizer.json", "model.safetensors", "config.json"} <= names
