@@ -17,6 +17,7 @@ from pipegraph.graphs.schema import Graph, GraphInput, InputRef, Link, NodeUse
 
 from .catalog import Catalog, Entry
 from .node import Port
+from .order import sort
 from .values import Misfit, convert, fit
 
 _BAD: Final = object()
@@ -115,7 +116,10 @@ class _Check:
             self.bad("unused_graph_input", f'no node reads the graph input "{name}"', place=f"inputs.{name}")
         outputs = self.outputs()
         roots = self.roots(outputs)
-        order = self.order(roots)
+        order, rings = sort({node.id: [source for _, source, _ in node.links] for node in self.checked.values()}, roots)
+        for ring in rings:
+            text = " -> ".join(ring if len(ring) <= 20 else [*ring[:10], "…", *ring[-9:]])
+            self.bad("cycle", f"the nodes form a ring: {text}", self.graph.nodes[ring[0]])
         if self.problems:
             raise GraphError(self.problems)
         nodes = {id: self.checked[id] for id in order}
@@ -372,45 +376,6 @@ class _Check:
             hint = 'Name "outputs", or add a node that shows or saves something, e.g. SaveImage.'
             self.bad("no_outputs", "the graph gives nothing back: it has no outputs", hint=hint)
         return roots
-
-    def order(self, roots: Sequence[str]) -> Sequence[str]:
-        """Every node after those it reads from; depth first from the roots, so that branches end early."""
-        nodes, order = self.checked, list[str]()
-        state: dict[str, bool] = {}  # absent: not seen; False: open, on the current path; True: done
-        cyclic = False
-        for start in (*roots, *nodes):
-            stack = [start] if start not in state else []
-            while stack:
-                id = stack[-1]
-                seen = state.get(id)
-                if seen is None:
-                    state[id] = False
-                    for _, source, _ in reversed(nodes[id].links):
-                        known = state.get(source)
-                        if known is None and source in nodes:
-                            stack.append(source)
-                        elif known is False:
-                            cyclic = True
-                else:
-                    stack.pop()
-                    if not seen:
-                        state[id] = True
-                        order.append(id)
-        if cyclic:
-            self.cycles()
-        return order
-
-    def cycles(self) -> None:
-        """Tell each ring of nodes once."""
-        import networkx as nx
-
-        net = nx.DiGraph((source, n.id) for n in self.checked.values() for _, source, _ in n.links)
-        for group in sorted(map(sorted, nx.strongly_connected_components(net))):
-            if len(group) > 1 or net.has_edge(group[0], group[0]):
-                edges = nx.find_cycle(net.subgraph(group), group[0])
-                ring = [edges[0][0], *(edge[1] for edge in edges)]
-                text = " -> ".join(ring if len(ring) <= 20 else [*ring[:10], "…", *ring[-9:]])
-                self.bad("cycle", f"the nodes form a ring: {text}", self.graph.nodes[ring[0]])
 
 
 def _drawn(port: Port) -> int:

@@ -55,6 +55,10 @@ class Event(NamedTuple):
         return data
 
 
+class ListenerFailed(BaseException):
+    """What listens to events raised (``__cause__``). Ends the run, and is no failure of the node that runs."""
+
+
 class EventLog:
     """The events of one run. Writing is done by one thread; any number may read."""
 
@@ -77,10 +81,18 @@ class EventLog:
         if kind == "done":
             self.ended = True
         if self._listener:
-            self._listener(event)
+            self._tell(event)
         if self._waiting:
             with self._waiting:
                 self._waiting.notify_all()
+
+    def _tell(self, event: Event) -> None:
+        try:
+            assert self._listener
+            self._listener(event)
+        except Exception as e:
+            self._listener = None
+            raise ListenerFailed from e
 
     def _forget_preview(self, event: Event) -> None:
         """Only a node's last preview is kept, or a long run would fill the memory with pictures."""

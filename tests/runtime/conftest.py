@@ -198,11 +198,11 @@ def now() -> int:
 
 
 @node("Fail", category="toy")
-def fail(value: int, how: Literal["raise", "nan", "wrong", "memory"] = "raise") -> float:
+def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory"] = "raise") -> float:
     """Go wrong.
 
     Args:
-        value: Any number.
+        value: Any value.
         how: In which way.
     """
     CALLS["Fail"] += 1

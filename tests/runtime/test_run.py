@@ -131,34 +131,21 @@ def test_events_tell_the_run(go: Go) -> None:
     assert [e.kind for e in go({"s": ("Steps", {"total": 2})}, "s").events.since(0)] == ["plan", "cached", "done"]
 
 
-def test_events_can_be_followed_from_another_thread(go: Go) -> None:
+def test_events_can_be_followed_from_another_thread(go: Go, runner: Runner) -> None:
     seen: list[int] = []
-    threads: list[threading.Thread] = []
-    nodes = {"s": ("Steps", {"total": 20, "pause": 0.002})}
-    log: list[Any] = []
+    reader = threading.Thread(target=lambda: seen.extend(e.number for e in runner.events("it").follow(timeout=20)))
 
     def listen(event: Event) -> None:
-        if event.kind == "plan":
-            reader = threading.Thread(target=lambda: seen.extend(e.number for e in log[0].follow(timeout=20)))
-            threads.append(reader)
-        elif event.kind == "started":
-            log.append(runs[0].log)
-            threads[0].start()
+        if event.kind == "started":
+            reader.start()
 
-    from pipegraph.runtime import run as module
-
-    runs: list[Any] = []
-    original = module._Run.execute
-
-    def execute(self: Any) -> Result:
-        runs.append(self)
-        return original(self)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module._Run, "execute", execute)
-        result = go(nodes, "s", on_event=listen)
-    threads[0].join(20)
+    result = go({"s": ("Steps", {"total": 20, "pause": 0.002})}, "s", on_event=listen, run_id="it")
+    reader.join(20)
     assert seen == [*range(1, len(result.events.since()) + 1)]
+    assert runner.events("it") is result.events
+    assert [e.number for e in result.events.follow(60)] == seen[60:]
+    with pytest.raises(NoSuchRun):
+        runner.events("other")
 
 
 def test_only_the_last_preview_is_kept(go: Go) -> None:
@@ -207,7 +194,7 @@ def test_unsound_results_are_said_and_not_cached(go: Go, calls: Calls) -> None:
         go({"f": ("Fail", {"value": 1, "how": "nan"})}, "f")
 
 
-def test_values_of_a_failed_run_are_freed(go: Go) -> None:
+def test_values_of_a_failed_run_are_freed(go: Go, runner: Runner) -> None:
     alive: list[weakref.ref[Any]] = []
 
     def listen(event: Event) -> None:
@@ -219,20 +206,15 @@ def test_values_of_a_failed_run_are_freed(go: Go) -> None:
 
     nodes = {
         "p": ("Draw", {"seed": 1}),
-        "n": ("Now", {}),
         "s": ("Same", {"value": ["p", 0]}),
-        "c": ("Count", {"image": ["s", 0]}),
-        "f": ("Fail", {"value": ["c", 0]}),
+        "f": ("Fail", {"value": ["s", 0]}),
     }
     try:
         go(nodes, "f", on_event=listen)
     except RunError as e:
         kept = e  # somebody keeps the error
     assert alive and kept
-    go.__closure__  # noqa: B018
-    for cell in go.__closure__ or ():
-        if isinstance(cell.cell_contents, Runner):
-            cell.cell_contents.cache.clear()
+    runner.cache.clear()
     gc.collect()
     assert all(ref() is None for ref in alive)
 
@@ -290,6 +272,22 @@ def test_ctrl_c_is_a_cancel(go: Go) -> None:
 
     with pytest.raises(Cancelled):
         go({"s": ("Steps", {"total": 3})}, "s", on_event=listen)
+
+
+def test_a_listener_that_fails_ends_the_run_and_is_no_failure_of_a_node(go: Go, calls: Calls) -> None:
+    def listen(event: Event) -> None:
+        if event.kind == "progress":
+            raise BrokenPipeError("nobody reads")
+
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        go({"s": ("Steps", {"total": 30})}, "s", on_event=listen)
+    assert calls["step"] == 1
+
+
+def test_auto_over_a_link_fails_clearly(go: Go) -> None:
+    nodes = {"s": ("Same", {"value": "auto"}), "d": ("Draw", {"seed": 1, "steps": ["s", 0]})}
+    with pytest.raises(RunError, match="must stand in the graph"):
+        go(nodes, "d")
 
 
 def test_writers_run_each_time(go: Go, calls: Calls, tmp_path: Path) -> None:

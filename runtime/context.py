@@ -1,0 +1,92 @@
+"""What a running node is given besides plain values: its context, and inputs that are computed when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import files
+from .errors import Cancelled
+from .plan import Step
+
+if TYPE_CHECKING:
+    from .execution import Execution
+
+
+class Wanted(BaseException):
+    """A lazy input was asked for and is not there; no error, so nothing a node's ``except Exception`` may catch."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+
+class Linked:
+    """A lazy input that comes over a link."""
+
+    __slots__ = ("_name", "_output", "_run", "_source", "_step")
+
+    def __init__(self, run: Execution, step: Step, name: str, source: int, output: int) -> None:
+        self._run, self._step, self._name, self._source, self._output = run, step, name, source, output
+
+    def get(self) -> Any:
+        values = self._run.values[self._source]
+        if values is None:
+            raise Wanted(self._source)
+        return self._run.take(self._step.node.entry, self._name, values[self._output])
+
+
+class Given:
+    """A lazy input that is there: a value of the graph, or a default."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def get(self) -> Any:
+        return self._value
+
+
+class Context:
+    """The RunContext of one step."""
+
+    __slots__ = ("_run", "_step")
+
+    def __init__(self, run: Execution, step: Step) -> None:
+        self._run, self._step = run, step
+
+    @property
+    def output_dir(self) -> Path:
+        return self._run.output_dir
+
+    @property
+    def temp_dir(self) -> Path:
+        return self._run.temp_dir
+
+    @property
+    def node_id(self) -> str:
+        return self._step.node.id
+
+    @property
+    def reproduce(self) -> Mapping[str, Any]:
+        return self._run.reproduce
+
+    @property
+    def device(self) -> str:
+        return self._run.plan.settings.device
+
+    @property
+    def dtype(self) -> str:
+        return self._run.plan.settings.dtype
+
+    def warn(self, message: str) -> None:
+        self._run.warn(self._step.node.id, self._step.node.title, message)
+
+    def note(self, key: str, value: Any) -> None:
+        self._run.notes.setdefault(self._step.node.id, {})[key] = value
+
+    def write(self, name: str, data: bytes, *, temporary: bool = False) -> Path:
+        if self._run.cancelled:
+            raise Cancelled(f"the run {self._run.id!r} was cancelled")
+        return files.write_new(self._run.temp_dir if temporary else self._run.output_dir, name, data)

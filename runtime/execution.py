@@ -1,0 +1,350 @@
+"""One run of a plan: what is cached is taken, the rest is called in order, events go out."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pipegraph.graphs.errors import Problem, shown
+
+from . import files
+from . import record as record_of
+from .cache import MemoryCache, measure
+from .catalog import Entry
+from .context import Context, Given, Linked, Wanted
+from .errors import Cancelled, RunError
+from .events import Event, EventLog, ListenerFailed
+from .hashes import cache_folder
+from .node import NodeEvent, Preview, Progress, Saved, Text, is_outputs
+from .plan import Plan, Step
+from .values import Misfit, convert, fit
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave."""
+
+    run_id: str
+    outputs: Mapping[str, Any]
+    """The graph's outputs by name."""
+    files: Sequence[Path]
+    """Files that were saved for the user, in order."""
+    timings: Mapping[str, float]
+    """Node id -> seconds, of the nodes that ran."""
+    cached: Sequence[str]
+    """Ids of nodes whose result was there already."""
+    warnings: Sequence[str]
+    plan: Plan = field(repr=False)
+    run: Mapping[str, Any] = field(repr=False)
+    notes: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    events: EventLog = field(repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.outputs[name]
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The run record, as JSON values."""
+        return record_of.record(self.plan, self.run, self.notes)
+
+
+class Execution:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cache: MemoryCache,
+        run_id: str,
+        output_dir: Path,
+        temp_dir: Path | None,
+        on_event: Callable[[Event], None] | None,
+    ) -> None:
+        self.plan, self.cache, self.id, self.output_dir = plan, cache, run_id, output_dir
+        self.log = EventLog(run_id, on_event)
+        self.cancelled = False
+        self.values: list[tuple[Any, ...] | None] = [None] * len(plan.steps)
+        self.done = bytearray(len(plan.steps))
+        self.cached: list[str] = []
+        self.timings: dict[str, float] = {}
+        self.notes: dict[str, dict[str, Any]] = {}
+        self.warnings: list[tuple[str, str]] = []
+        self.saved: list[Saved] = []
+        self._temp_dir = temp_dir
+
+    @cached_property
+    def temp_dir(self) -> Path:
+        folder = self._temp_dir or cache_folder() / "temp"
+        files.sweep(folder)
+        files.sweep_old(folder)
+        return folder
+
+    @cached_property
+    def reproduce(self) -> Mapping[str, Any]:
+        return record_of.metadata(self.plan)
+
+    # The whole
+
+    def execute(self) -> Result:
+        files.sweep(self.output_dir)
+        began, start = time.time(), time.perf_counter()
+        status = "failed"
+        try:
+            self.steps()
+            status = "done"
+            return self.result(began, time.perf_counter() - start)
+        except KeyboardInterrupt as e:
+            status = "cancelled"
+            raise Cancelled("interrupted") from e
+        except Cancelled:
+            status = "cancelled"
+            raise
+        except RunError as e:
+            self.log.emit("failed", e.problem.node, e.problem.title, {"problem": e.problem.as_dict()})
+            raise
+        except ListenerFailed as e:
+            assert e.__cause__
+            raise e.__cause__ from None
+        finally:
+            self.values = []
+            self.log.emit("done", data={"status": status, "seconds": time.perf_counter() - start})
+
+    def steps(self) -> None:
+        done = self.done
+        wanted = self.wanted(self.plan.roots)
+        self.announce(wanted)
+        for i in wanted:
+            done[i] = 2
+        for i, dropped in enumerate(self.plan.frees):
+            if done[i] == 2:
+                self.advance(i)
+            for j in dropped:
+                self.values[j] = None
+
+    def announce(self, wanted: Sequence[int]) -> None:
+        steps = self.plan.steps
+        data = {
+            "steps": len(steps),
+            "todo": [steps[i].node.id for i in wanted],
+            "cached": [*self.cached],
+            "merged": self.plan.merged,
+            "resolved": [{"node": r.node, "input": r.input, "value": r.value, "source": r.source}
+                         for r in self.plan.resolved],
+        }  # fmt: skip
+        self.log.emit("plan", data=data)
+        self.tell_cached(0)
+
+    def tell_cached(self, told: int) -> None:
+        """An event for each node found in the cache after the first ``told``."""
+        for id in self.cached[told:]:
+            self.log.emit("cached", id, self.plan.checked.nodes[id].title)
+
+    def wanted(self, targets: Iterable[int]) -> list[int]:
+        """The steps that must run to give the targets, in order; what the cache holds is taken from it."""
+        steps, values = self.plan.steps, self.values
+        found: set[int] = set()
+        stack = [*targets]
+        while stack:
+            i = stack.pop()
+            if i in found or values[i] is not None:
+                continue
+            step = steps[i]
+            hit = self.cache.get(step.key) if step.cacheable else None
+            if hit is not None:
+                values[i] = hit
+                self.done[i] = 1
+                self.cached.append(step.node.id)
+                continue
+            found.add(i)
+            lazy = step.node.entry.lazy
+            stack.extend(source for name, source, _ in step.links if name not in lazy)
+        return sorted(found)
+
+    def advance(self, index: int) -> None:
+        """Run a step and, before it, what its lazy inputs ask for: an explicit stack, so that depth does not matter."""
+        stack = [index]
+        while stack:
+            if self.cancelled:
+                raise Cancelled(f"the run {self.id!r} was cancelled")
+            i = stack[-1]
+            if self.values[i] is not None:
+                stack.pop()
+                continue
+            try:
+                self.step(self.plan.steps[i])
+            except Wanted as e:
+                told = len(self.cached)
+                stack.extend(reversed(self.wanted([e.step])))
+                self.tell_cached(told)
+            else:
+                stack.pop()
+
+    # One step
+
+    def step(self, step: Step) -> None:
+        node, spec = step.node, step.node.entry.spec
+        emit = self.log.emit
+        if node.id not in self.timings:
+            self.timings[node.id] = 0.0
+            emit("started", node.id, node.title)
+        start = time.perf_counter()
+        given: dict[str, Any] = {}
+        try:
+            given = self.given(step)
+            result = spec.fn(**given)
+            if spec.streams:
+                result = self.drive(step, result)
+            outputs = _outputs(node.entry, result)
+        except (Cancelled, RunError):
+            raise
+        except Exception as e:
+            raise self.failure(step, given, e) from e
+        finally:
+            given.clear()  # a traceback that somebody keeps must not keep the tensors
+            seconds = self.timings[node.id] = self.timings[node.id] + time.perf_counter() - start
+        self.values[step.at] = outputs
+        self.done[step.at] = 1
+        self.keep(step, outputs)
+        emit("finished", node.id, node.title, {"seconds": seconds})
+
+    def given(self, step: Step) -> dict[str, Any]:
+        """The arguments of the node's function."""
+        entry = step.node.entry
+        spec, values = entry.spec, self.values
+        given = dict(step.values)
+        if entry.lazy:
+            for name in entry.lazy & given.keys():
+                given[name] = Given(given[name])
+        for name, source, output in step.links:
+            if name in entry.lazy:
+                given[name] = Linked(self, step, name, source, output)
+            else:
+                given[name] = self.take(entry, name, values[source][output])  # type: ignore[index]
+        if spec.context:
+            given[spec.context] = Context(self, step)
+        return given
+
+    @staticmethod
+    def take(entry: Entry, name: str, value: Any) -> Any:
+        """A value from a link; numbers, texts and names are held against the limits of the port."""
+        if name not in entry.plain or type(value) is entry.unlimited.get(name):
+            return value
+        port = entry.spec.inputs[name]
+        if port.auto and value == "auto":
+            raise ValueError(f'input "{name}": "auto" must stand in the graph, it cannot come over a link')
+        try:
+            return fit(port, value, port.choices() if callable(port.choices) else port.choices)
+        except Misfit as e:
+            wanted = f"; wanted {e.wanted}" if e.wanted else ""
+            raise ValueError(f'input "{name}": {e.message}; got {shown(value)}{wanted}') from None
+
+    def drive(self, step: Step, stream: Any) -> Any:
+        """Forward what a generator node yields; each yield is also where a cancel lands."""
+        try:
+            while True:
+                try:
+                    event = next(stream)
+                except StopIteration as stop:
+                    return stop.value
+                self.forward(step, event)
+                if self.cancelled:
+                    raise Cancelled(f"the run {self.id!r} was cancelled")
+        finally:
+            stream.close()
+
+    def forward(self, step: Step, event: NodeEvent) -> None:
+        id, title, emit = step.node.id, step.node.title, self.log.emit
+        if isinstance(event, Progress):
+            emit("progress", id, title, {"done": event.done, "total": event.total, "unit": event.unit})
+        elif isinstance(event, Preview):
+            emit("preview", id, title, {"pixels": event.pixels})
+        elif isinstance(event, Text):
+            emit("text", id, title, {"text": event.text})
+        elif isinstance(event, Saved):
+            self.saved.append(event)
+            emit("saved", id, title, {"path": event.path, "kind": event.kind, "temporary": event.temporary})
+        else:
+            raise TypeError(f"the node yielded {shown(event)}, which is no event")
+
+    def keep(self, step: Step, outputs: tuple[Any, ...]) -> None:
+        """Put a result into the cache, unless it is unsound."""
+        measured = measure(outputs)
+        if not measured.finite:
+            self.warn(step.node.id, step.node.title, "the result holds NaN or infinite numbers; it is not cached")
+        elif step.cacheable:
+            self.cache.put(step.key, outputs, measured.parts)
+
+    def warn(self, node: str, title: str, message: str) -> None:
+        self.warnings.append((node, message))
+        self.log.emit("warning", node, title, {"message": message})
+
+    def failure(self, step: Step, given: Mapping[str, Any], error: Exception) -> RunError:
+        traceback.clear_frames(error.__traceback__)  # tensors in the frames of the failed node go now
+        text = str(error).strip()
+        kind = type(error).__name__
+        out = isinstance(error, MemoryError) or "OutOfMemory" in kind
+        hint = "The memory did not suffice: a smaller size or batch, tiled decoding, or a smaller dtype needs less."
+        return RunError(
+            Problem(
+                code="node_failed",
+                message=f"{kind}: {text}" if text else kind,
+                node=step.node.id,
+                title=step.node.title,
+                got=", ".join(f"{k}={_told(given[k])}" for k in step.node.entry.spec.inputs if k in given),
+                hint=hint if out else "",
+            )
+        )
+
+    def result(self, began: float, seconds: float) -> Result:
+        outputs = {name: self.values[i][output] for name, (i, output) in self.plan.outputs.items()}  # type: ignore[index]
+        paths = [saved.path for saved in self.saved if not saved.temporary]
+        run = {
+            "id": self.id,
+            "status": "done",
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+            "seconds": round(seconds, 4),
+            "timings": {id: round(t, 5) for id, t in self.timings.items()},
+            "cached": self.cached,
+            "files": [str(path) for path in paths],
+            "warnings": record_of.told(self.warnings),
+            "peak_memory": record_of.peak_memory(),
+        }
+        warnings = [message for _, message in self.warnings]
+        return Result(
+            self.id, outputs, paths, self.timings, self.cached, warnings, self.plan, run, self.notes, self.log
+        )
+
+
+def _told(value: Any) -> str:
+    return "lazy" if isinstance(value, Linked | Given) else shown(value)
+
+
+def _outputs(entry: Entry, result: Any) -> tuple[Any, ...]:
+    """A node's result as one value an output, plain ones held against their types."""
+    types = entry.output_types
+    if is_outputs(type(result)):
+        values = tuple(getattr(result, name) for name in entry.spec.outputs)
+    elif len(types) == 1:
+        values = (result,)
+    elif not types and result is None:
+        return ()
+    else:
+        wanted = ", ".join(entry.spec.outputs) or "nothing"
+        raise TypeError(f"the node returned {shown(result)} in place of its outputs ({wanted})")
+    if not entry.plain_outputs:
+        return values
+    checked = list(values)
+    for i in entry.plain_outputs:
+        try:
+            if type(checked[i]) is str and types[i] not in ("STRING", "COMBO"):
+                raise Misfit("wrong_type", "text")
+            checked[i] = convert(types[i], checked[i])
+        except Misfit:
+            name = [*entry.spec.outputs][i]
+            raise TypeError(f"output {name} must be {types[i]}; the node returned {shown(checked[i])}") from None
+    return tuple(checked)
