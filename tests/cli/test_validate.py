@@ -108,3 +108,27 @@ def test_a_call_that_is_wrong(call: Call, write: Write) -> None:
 def test_values_that_look_like_options(call: Call, write: Write) -> None:
     done = call("validate", write(TEXT), "--text", "--json", "--times", "-3", "--set", "a.value=-1")
     assert done.code == 0 and "no errors" in done.out
+
+
+def test_graph_inputs_whose_names_are_taken_or_odd(call: Call, write: Write) -> None:
+    names = ("json", "two words", "snake_case", "kebab-case")
+    graph = write(
+        {
+            "inputs": {name: {"type": "INT", "max": 5} for name in names},
+            "nodes": {
+                str(i): {"class_type": "PrimitiveInt", "inputs": {"value": {"$input": name}}}
+                for i, name in enumerate(names)
+            },
+            "outputs": {str(i): [str(i), 0] for i in range(len(names))},
+        }
+    )
+    dashed = ["--snake-case", "1", "--kebab-case=2", "--set", "json=3", "--set", "two words=4"]
+    done = call("validate", graph, *dashed)
+    assert done.code == 0 and "needs" not in done.out
+    wrong = call("validate", graph, "--snake_case", "6", "--kebab-case", "7", "--set", "json=8", "--set", "two words=9")
+    assert wrong.code == 2 and wrong.err.count("error[out_of_range]") == 4
+
+
+def test_help_for_a_graph_that_cannot_be_read(call: Call) -> None:
+    done = call("validate", "absent.json", "--help")
+    assert done.code == 0 and "--set" in done.out and "error[file_not_found]" in done.err

@@ -16,6 +16,8 @@ from pipegraph.graphs import load
 from pipegraph.graphs.schema import Graph, GraphInput
 from pipegraph.runtime.errors import GraphError, nearest
 
+from .show import problems
+
 JSON: Final = "pipegraph.json"
 """Key in a click context's ``meta``: stdout is for JSON lines."""
 _GRAPH: Final = "pipegraph.graph"
@@ -41,9 +43,10 @@ class GraphCommand(click.Command):
         if source is not None:
             try:
                 ctx.meta[_GRAPH] = read(source)
-            except GraphError:
+            except GraphError as error:
                 if "--help" not in flags:
                     raise
+                problems(error.problems)
         graph: Graph | None = ctx.meta.get(_GRAPH)
         taken = {name for param in self.params for name in param.opts}
         ctx.meta[_OPTIONS] = [*_options(graph.inputs.values(), taken)] if graph else []

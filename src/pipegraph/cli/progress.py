@@ -98,16 +98,15 @@ class Bars(Plain):
         super().__init__()
         from rich.console import Console
         from rich.live import Live
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self.console = Console(stderr=True, highlight=False)
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
-            TextColumn("{task.fields[count]}", markup=False),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[count]}", markup=False),
         )
         self.bars = Progress(*columns, console=self.console)
         self.live = Live(self.bars, console=self.console, transient=True, refresh_per_second=8)
@@ -134,7 +133,8 @@ class Bars(Plain):
     def progress(self, event: Event) -> None:
         self.speed.add(event)
         done, total = event.data["done"], event.data["total"]
-        count = f"{done}/{total} {self.speed.words('')}"
+        left = f", {(total - done) / self.speed.rate:.0f} s left" if self.speed.rate else ""
+        count = f"{done}/{total}{self.speed.words('  ')}{left}"
         self.bars.update(self.node, completed=done, total=total, count=count)
         self.live.refresh()
 
