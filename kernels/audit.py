@@ -88,7 +88,7 @@ def audit(min_flops: int = 1) -> Iterator[Seen]:
         yield mode.seen
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Watch(TorchDispatchMode):
     def __init__(self, codes: dict[CodeType, str], min_flops: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.codes, self.min_flops, self.seen = codes, min_flops, Seen()

@@ -169,7 +169,7 @@ def test_torch_stays_fused(shapes: tuple[tuple[int, int, int], int]) -> None:
     k, v = torch.randn(1, 2, 9, d), torch.randn(1, 2, 9, dv)
     launched: list[str] = []
 
-    class Spy(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    class Spy(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             launched.append(func._schema.name)
             return func(*args, **(kwargs or {}))
