@@ -6,7 +6,7 @@ checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red fox", "seed
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,8 @@ from .values import Misfit, convert, fit
 
 _BAD: Final = object()
 """Stands for a value that was told of already."""
+MAX_HINTS: Final = 50
+"""So many problems get the nearest right names as a hint."""
 MAX_DRAWN: Final = 2**53 - 1
 """Drawn seeds are not larger, so that every reader of JSON keeps them."""
 
@@ -139,6 +141,10 @@ class _Check:
             more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
         self.problems.append(Problem(code=code, message=message, **more))
 
+    def near(self, name: str, names: Iterable[str]) -> str:
+        """The nearest names, while there are few problems: looking for them is slow."""
+        return nearest(name, names) if len(self.problems) < MAX_HINTS else ""
+
     # What the call gives
 
     def override(self, overrides: Mapping[str, Any]) -> None:
@@ -146,7 +152,7 @@ class _Check:
         for address, value in overrides.items():
             use, name = self.addressed(address)
             if use is None:
-                hint = nearest(address.rpartition(".")[0], nodes) or "Write NODE.INPUT=VALUE."
+                hint = self.near(address.rpartition(".")[0], nodes) or "Write NODE.INPUT=VALUE."
                 self.bad("unknown_override", f'no node of the graph is meant by "{address}"', hint=hint)
                 continue
             use = nodes[use.id]
@@ -170,7 +176,7 @@ class _Check:
         for name in given.keys() - self.graph.inputs.keys():
             listed = "Inputs of this graph: " + (", ".join(self.graph.inputs) or "none") + "."
             message = f'the graph has no input "{name}"'
-            self.bad("unknown_run_input", message, input=name, hint=nearest(name, self.graph.inputs) or listed)
+            self.bad("unknown_run_input", message, input=name, hint=self.near(name, self.graph.inputs) or listed)
         for name, port in self.graph.inputs.items():
             if name in given:
                 self.inputs[name] = self.run_input(port, given[name], text=True)
@@ -192,7 +198,8 @@ class _Check:
             value = convert(port.type, value, text=text)
             if port.choices is not None and value not in port.choices:
                 wanted = "one of " + ", ".join(map(repr, port.choices))
-                raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, nearest(value, port.choices))
+                hint = self.near(value, port.choices)
+                raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, hint)
             if port.minimum is not None and value < port.minimum:
                 raise Misfit("out_of_range", "out of range", f"at least {port.minimum}")
             if port.maximum is not None and value > port.maximum:
@@ -230,7 +237,7 @@ class _Check:
             kind = type(given)
             port = ports.get(name)
             if port is None:
-                hint = nearest(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
+                hint = self.near(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
                 self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, hint=hint)
             elif kind is Link:
                 output = self.link(use, port, given)
@@ -258,7 +265,7 @@ class _Check:
         self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
 
     def unknown_node(self, use: NodeUse) -> None:
-        hint = nearest(use.type, self.catalog.entries)
+        hint = self.near(use.type, self.catalog.entries)
         if not hint:
             broken = ", ".join(pack.source for pack in self.catalog.broken)
             hint = "`pipegraph nodes` lists what there is; --nodes PATH adds your own."
@@ -273,7 +280,7 @@ class _Check:
             self.used.add(given.name)
             came = f'It comes from the graph input "{given.name}".'
             if given.name not in self.inputs:
-                hint = nearest(given.name, self.graph.inputs)
+                hint = self.near(given.name, self.graph.inputs)
                 message = f'the graph has no input "{given.name}"'
                 self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
                 return _BAD
@@ -310,7 +317,7 @@ class _Check:
             try:
                 known = self.files[id(port), name] = tuple(port.file.find(name))
             except LookupError as e:
-                hint = nearest(name, port.file.names())
+                hint = self.near(name, port.file.names())
                 message = str(e.args[0]) if e.args else f'"{name}" is not found'
                 hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
                 self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
@@ -321,7 +328,7 @@ class _Check:
         """The number of the output a link means, or None if the link is wrong."""
         source = self.graph.nodes.get(link.node)
         if source is None:
-            hint = nearest(link.node, self.graph.nodes)
+            hint = self.near(link.node, self.graph.nodes)
             message = f'the link goes to the node "{link.node}", which does not exist'
             self.bad("unknown_source", message, use, input=port.name, got=str([*link]), hint=hint)
             return None
@@ -332,7 +339,7 @@ class _Check:
         if index is None:
             message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
             names = ", ".join(entry.output_index) or "none"
-            hint = nearest(str(link.output), entry.output_index) or f"Its outputs: {names}."
+            hint = self.near(str(link.output), entry.output_index) or f"Its outputs: {names}."
             self.bad("unknown_output", message, use, input=port.name, got=str([*link]), hint=hint)
             return None
         kind = entry.output_types[index]
@@ -358,11 +365,11 @@ class _Check:
             index = self.output(entry, link) if entry else None
             place = f"outputs.{name}"
             if source is None:
-                hint = nearest(link.node, self.graph.nodes)
+                hint = self.near(link.node, self.graph.nodes)
                 self.bad("unknown_source", f'the node "{link.node}" does not exist', place=place, hint=hint)
             elif entry and index is None:
                 names = ", ".join(entry.output_index) or "none"
-                hint = nearest(str(link.output), entry.output_index) or f"Its outputs: {names}."
+                hint = self.near(str(link.output), entry.output_index) or f"Its outputs: {names}."
                 message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
                 self.bad("unknown_output", message, place=place, hint=hint)
             elif index is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,13 @@ def test_order_and_titles(checked: Make) -> None:
 )
 def test_which_types_fit(source: str, target: str, fits: bool) -> None:
     assert compatible(source, target) is fits
+
+
+def test_thousands_of_faults_take_no_minutes(problems: Find) -> None:
+    nodes = {f"n{i}": ("Add", {"a": [f"m{i}", 0]}) if i % 2 else ("Addd", {}) for i in range(4000)}
+    start = time.process_time()
+    assert len(problems(nodes)) == 4000
+    assert time.process_time() - start < 10
 
 
 def test_every_fault_in_one_answer(problems: Find) -> None:
