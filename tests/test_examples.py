@@ -73,6 +73,16 @@ def test_the_batch_example_runs_and_resumes(tmp_path: Path, capsys: pytest.Captu
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_the_comfyui_graph_runs(tmp_path: Path) -> None:
+    workflow = pg.load(EXAMPLES / "comfyui_api.json", out=tmp_path)
+    (made,) = workflow.run({"6.text": "a blue car", "3.seed": 8, "3.steps": 1}).files
+    assert made.name.startswith("star")
+    with Image.open(made) as picture:
+        assert picture.size == (128, 128)
+        prompt = json.loads(picture.info["prompt"])
+    assert prompt["6"]["inputs"]["text"] == "a blue car" and prompt["3"]["inputs"]["model"] == ["4", 0]
+
+
 def test_json_in_the_docs_is_a_graph() -> None:
     found = 0
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
