@@ -109,13 +109,11 @@ def hub_cache() -> Path:
 def hub_snapshot(repo: str) -> Path | None:
     """Folder of the cached version of ``org/name``: its ``main``, else the newest one; None if it is not cached."""
     folder = hub_cache() / ("models--" + repo.replace("/", "--"))
-    try:
-        main = folder / "snapshots" / (folder / "refs" / "main").read_text().strip()
-        if main.is_dir():
-            return main
-        return max((folder / "snapshots").iterdir(), key=lambda p: p.stat().st_mtime, default=None)
-    except OSError:
-        return None
+    ref, snapshots = folder / "refs" / "main", folder / "snapshots"
+    if ref.is_file() and (main := snapshots / ref.read_text().strip()).is_dir():
+        return main
+    found = [p for p in snapshots.iterdir() if p.is_dir()] if snapshots.is_dir() else []
+    return max(found, key=lambda p: p.stat().st_mtime, default=None)
 
 
 def searched(kind: str) -> list[Path]:

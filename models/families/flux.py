@@ -82,6 +82,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     pooled = extras.get("pooled_output")
     if pooled is None:
         raise ValueError("FLUX needs the pooled vector of a CLIP-L text encoder beside T5's states: use DualCLIPLoader")
+    _check_sizes(network.config, text, pooled, x)
     rows, columns = math.ceil(x.shape[-2] / PATCH), math.ceil(x.shape[-1] / PATCH)
     batched = {"encoder_hidden_states": text, "pooled_projections": pooled.to(text)}
     if network.config.guidance_embeds:
@@ -89,6 +90,21 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         batched["guidance"] = torch.full([len(text)], guidance, device=text.device, dtype=torch.float32)
     shared = {"img_ids": position_ids(rows, columns), "txt_ids": torch.zeros(text.shape[1], 3)}
     return Inputs(batched, {k: v.to(text.device) for k, v in shared.items()})
+
+
+def _check_sizes(config: Any, text: Tensor, pooled: Tensor, x: Tensor) -> None:
+    """Say before the first step what would fail in the middle of it."""
+    if config.in_channels != x.shape[1] * PATCH**2:
+        channels = config.in_channels // PATCH**2
+        raise ValueError(
+            f"this network reads {channels} channels, the latent has {x.shape[1]}; FLUX.1 Fill, Canny and Depth, which "
+            "read a picture beside the latent, are not supported yet"
+        )
+    if (text.shape[-1], pooled.shape[-1]) != (config.joint_attention_dim, config.pooled_projection_dim):
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token and {pooled.shape[-1]} in its pooled vector, this network "
+            f"reads {config.joint_attention_dim} and {config.pooled_projection_dim}: are these its own text encoders?"
+        )
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:

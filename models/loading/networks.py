@@ -108,6 +108,8 @@ def _reader(stack: ExitStack) -> Callable[[Piece], Tensor]:
         if piece.file not in files:
             files[piece.file] = stack.enter_context(safe_open(piece.file, framework="pt"))
         tensor: Tensor = files[piece.file].get_tensor(piece.key)
+        if piece.scale:
+            tensor = tensor.float() * files[piece.file].get_tensor(piece.scale).float()
         if piece.shape and tensor.ndim and piece.shape[0] != tensor.shape[0]:
             tensor = tensor[piece.start : piece.start + piece.shape[0]]
         if piece.swap:

@@ -27,7 +27,7 @@ PREFIXES: Final = (
     "text_encoders.t5xxl.transformer.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
-IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "scaled_fp8")
+IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "scaled_fp8", ".scale_input", ".input_scale")
 """Ends of names that belong to no network of ours and change nothing."""
 _KIND_OF_CLASS: Final = {"AutoencoderKL": "vae", "CLIPTextModel": "clip", "T5EncoderModel": "t5"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from .headers import Header
@@ -22,6 +23,8 @@ class Piece:
     """First row, where the stored tensor holds more than this one."""
     swap: bool = False
     """Its second half of rows comes first."""
+    scale: str = ""
+    """Name in the file of the one number it is to be multiplied by: ComfyUI's scaled fp8 weights."""
 
     def rows(self, start: int, count: int) -> Piece:
         """Rows ``start`` to ``start + count`` of it."""
@@ -32,8 +35,13 @@ class Piece:
 
 
 def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
-    """All tensors of some files by their stored names."""
-    return {k: Piece(h.path, k, e.shape, e.dtype) for h in headers for k, e in h.tensors.items()}
+    """All tensors of some files by their stored names; the scales of fp8 weights go with their weights."""
+    found = {k: Piece(h.path, k, e.shape, e.dtype) for h in headers for k, e in h.tensors.items()}
+    for name in [n for n in found if n.endswith((".scale_weight", ".weight_scale")) and prod(found[n].shape) == 1]:
+        weight = f"{name.rpartition('.')[0]}.weight"
+        if weight in found:
+            found[weight] = replace(found[weight], scale=found.pop(name).key)
+    return found
 
 
 def below(pieces: Mapping[str, Piece], prefix: str) -> dict[str, Piece]:

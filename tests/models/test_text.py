@@ -88,7 +88,7 @@ def _stock(component: str) -> Any:
     from transformers import CLIPTextModel, T5EncoderModel
 
     cls = CLIPTextModel if component == "text_encoder" else T5EncoderModel
-    return cls.from_pretrained(paths.EMBEDDED / "flux-tiny" / component, dtype=torch.float32).eval()
+    return cls.from_pretrained(paths.EMBEDDED / "flux-tiny" / component, dtype=torch.float32)
 
 
 def test_files_hold_tokenizers_and_card() -> None:

@@ -123,3 +123,13 @@ def test_text_and_picture_numbers_must_agree(load: Any) -> None:
     ours = load("schnell")
     with pytest.raises(ValueError, match=r"2 text for 3 pictures"):
         ours.run(ours.encode(PROMPTS), noise_for(3, SIZES[0]))
+
+
+def test_other_sizes_are_told_before_the_first_step(load: Any) -> None:
+    ours = load("dev")
+    with pytest.raises(ValueError, match=r"reads 4 channels, the latent has 16.*Fill"):
+        ours.model.prepare(ours.encode(PROMPTS[:1]), torch.zeros(1, 16, 8, 8))
+    with pytest.raises(ValueError, match=r"77 numbers a token.*reads 32 and 24"):
+        ours.model.prepare([[torch.zeros(1, 4, 77), {"pooled_output": torch.zeros(1, 24)}]], torch.zeros(1, 4, 8, 8))
+    with pytest.raises(ValueError, match="pooled vector"):
+        ours.model.prepare([[torch.zeros(1, 4, 32), {}]], torch.zeros(1, 4, 8, 8))

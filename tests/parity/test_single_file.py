@@ -1,5 +1,6 @@
 """Single files in BFL's and ComfyUI's layout give the same networks as the diffusers folder."""
 
+import gc
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from pipegraph.models.loading import flux as flux_files
 from pipegraph.models.loading import vae as vae_files
 from pipegraph.models.loading.headers import LoadError, read_header
 from pipegraph.models.loading.load import Place, load_checkpoint, load_model, load_text_encoders, load_vae
+from pipegraph.models.loading.networks import build
 from pipegraph.models.loading.parts import parts
 from pipegraph.models.loading.pieces import pieces_of
 from pipegraph.models.loading.source import checkpoint, recommend
@@ -198,6 +200,79 @@ def test_every_key_counts(weights: dict[str, Tensors], models: Path, folders: di
              "shape": r"context_embedder\.bias"}  # fmt: skip
     with pytest.raises(LoadError, match=named[change]):
         load_model("odd.safetensors", CPU)
+
+
+def test_scaled_fp8(weights: dict[str, Tensors], models: Path, folders: dict[str, Path], load: Any) -> None:
+    """ComfyUI's fp8 files: each matrix in 8 bits with one scale."""
+    net: Tensors = {"scaled_fp8": torch.zeros(2).to(torch.float8_e4m3fn)}
+    for name, tensor in weights["transformer"].items():
+        if tensor.ndim == 2:
+            scale = tensor.abs().max() / 448
+            net[name] = (tensor / scale).to(torch.float8_e4m3fn)
+            net[name.removesuffix("weight") + "scale_weight"] = scale
+            net[name.removesuffix("weight") + "scale_input"] = torch.ones(())
+        else:
+            net[name] = tensor
+    save_file(net, models / "diffusion_models/fp8.safetensors", configs(folders["dev"]))
+    exact = load("dev").model.network.state_dict()
+    for name, found in load_model("fp8.safetensors", CPU).network.state_dict().items():
+        assert (found - exact[name]).abs().max() <= exact[name].abs().max() / 16
+
+
+def test_weights_stay_in_the_mapped_file(models: Path) -> None:
+    """Loading as stored takes no memory of its own; a cast takes that of its result only."""
+    width, rows = 256, 32128
+    net = _t5_of(width, rows)
+    save_file(net, models / "text_encoders/t5.safetensors")
+    size = sum(t.nbytes for t in net.values()) / 1e6
+    del net
+    found = parts(models / "text_encoders/t5.safetensors", ("t5",))["t5"]
+    build(found, CPU.device, torch.float32)  # what is loaded once for all
+    before = _anonymous_mb()
+    kept = build(found, CPU.device, torch.float32)
+    assert _anonymous_mb() - before < 0.2 * size
+    cast = build(found, CPU.device, torch.bfloat16)
+    assert _anonymous_mb() - before < 0.8 * size
+    assert kept is not cast
+
+
+def _t5_of(width: int, rows: int) -> Tensors:
+    layer = "encoder.block.0.layer."
+    net = {f"{layer}0.SelfAttention.{n}.weight": torch.randn(width, width) for n in "qkvo"}
+    net |= {f"{layer}1.DenseReluDense.{n}.weight": torch.randn(width, width) for n in ("wi_0", "wi_1", "wo")}
+    net |= {f"{layer}{i}.layer_norm.weight": torch.ones(width) for i in range(2)}
+    net[f"{layer}0.SelfAttention.relative_attention_bias.weight"] = torch.randn(32, 4)
+    return net | {"encoder.final_layer_norm.weight": torch.ones(width), "shared.weight": torch.randn(rows, width)}
+
+
+def _anonymous_mb() -> float:
+    """Memory of this process that no file stands behind."""
+    gc.collect()
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+)", status)[1]) / 1e3  # type: ignore[index]
+
+
+def test_a_whole_model_serves_every_loader(load: Any) -> None:
+    model, vae = load_model("embedded/flux-tiny", CPU), load_vae("embedded/flux-tiny", CPU)
+    whole, _, whole_vae = load_checkpoint(checkpoint("embedded/flux-tiny"), CPU)
+    assert same_weights(model.network, whole.network) and same_weights(vae.network, whole_vae.network)
+    assert model.latent == whole.latent == vae.latent and model.sampling == whole.sampling
+    assert model.recommended == whole.recommended == recommend("embedded/flux-tiny", "diffusion_models")
+
+
+def test_hub_cache(folders: dict[str, Path], models: Path) -> None:
+    """`org/name` in the local hub cache, whose files are links."""
+    snapshot = models / "hub/models--org--name/snapshots/abc"
+    for file in (f for f in folders["schnell"].rglob("*") if f.is_file()):
+        link = snapshot / file.relative_to(folders["schnell"])
+        link.parent.mkdir(parents=True, exist_ok=True)
+        blob = models / "hub/models--org--name/blobs" / str(link).replace("/", "-")
+        blob.parent.mkdir(exist_ok=True)
+        shutil.copy(file, blob)
+        link.symlink_to(blob)
+    source = checkpoint("org/name")
+    assert load_checkpoint(source, CPU)[0].recommended["steps"] == 4
+    assert {f.parent.name for f in source.files} >= {"transformer", "tokenizer", "tokenizer_2", "scheduler", "vae"}
 
 
 def test_shapes_tell_the_config(weights: dict[str, Tensors], models: Path, folders: dict[str, Path]) -> None:
