@@ -7,6 +7,7 @@ itself: one object in combinations seen in training, one object in a colour neve
 """
 
 import argparse
+import hashlib
 import itertools
 import json
 import random
@@ -23,6 +24,7 @@ from transformers import CLIPTextModel, T5EncoderModel
 from .networks import DOWNSCALE, LATENT_CHANNELS, TextToImage, clip_ids, pack, t5_ids, unpack
 from .render import SIZE
 from .score import Pixels, Verdict, score, table
+from .train_vae import fidelity
 from .world import HELD_OUT, Scene, caption, sample_scene
 
 EMBEDDED = Path(__file__).parents[1]
@@ -107,6 +109,21 @@ def measure(
     return result
 
 
+def weights_id(folder: Path) -> str:
+    """Which weights a score belongs to: the start of the SHA-256 of the transformer's file."""
+    return hashlib.sha256((folder / "transformer/diffusion_pytorch_model.safetensors").read_bytes()).hexdigest()[:16]
+
+
+def record(folder: Path, vae: AutoencoderKL, results: dict[str, Any]) -> None:
+    """Add results to ``scores.json``, which starts anew when the weights have changed."""
+    path, weights = folder / "scores.json", weights_id(folder)
+    known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    if known.get("weights") != weights:
+        known = {"weights": weights, "autoencoder": fidelity(vae), "adherence": {}}
+    known["adherence"] |= results
+    path.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+
+
 def show(result: dict[str, Any]) -> str:
     """One line a kind: share (lower end of the 95 % interval) of each thing judged."""
     lines = []
@@ -137,7 +154,7 @@ def main() -> None:
         results[name] = measure(model, args.count, args.seed, steps, cfg, shift, args.kinds)
         print(f"{name} ({time.time() - began:.0f} s)\n{show(results[name])}", flush=True)
     if args.write:
-        (args.folder / "scores.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        record(args.folder, model[1], results)
 
 
 if __name__ == "__main__":

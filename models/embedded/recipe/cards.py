@@ -1,0 +1,181 @@
+"""Write the model cards (README.md) of the shipped models from their measured scores; no number is typed by hand.
+
+python -m pipegraph.models.embedded.recipe.cards
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .measure import EMBEDDED, KINDS, weights_id
+from .world import COLOURS, OBJECTS, PLACES, PLAIN
+
+LICENCE = """## Licence
+
+The weights are under the Apache License 2.0. They were trained on pictures composed of Fluent Emoji (MIT License,
+Copyright (c) Microsoft Corporation; see `THIRD_PARTY.md`). The recipe is `models/embedded/recipe/`."""
+READING = """Shares of fresh prompts with fresh noise, judged by `recipe/score.py` (real renders score at least .95,
+the same with shuffled captions at most .1 exact); in brackets the lower end of the 95 % interval. Colour is judged
+where the prompt names one. "Unseen pair" prompts show an object in the one colour it never had in training; two
+objects must each be right, in the right place."""
+
+
+def cell(row: dict[str, float]) -> str:
+    return f"{row['share']:.2f} ({row['low']:.2f})"
+
+
+def adherence_table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
+    """A Markdown table: one line for each named row."""
+    lines = ["| | object | colour | background | exact | prompts |", "|---|---|---|---|---|---|"]
+    for name, row in rows.items():
+        cells = [cell(row[k]) for k in ("object", "colour", "background", "exact")]
+        lines.append(f"| {name} | {' | '.join(cells)} | {row['exact']['of']} |")
+    return "\n".join(lines)
+
+
+def scores(folder: Path) -> dict[str, Any]:
+    """``scores.json``, refused if it was measured on other weights."""
+    found: dict[str, Any] = json.loads((folder / "scores.json").read_text("utf-8"))
+    if found["weights"] != weights_id(folder):
+        raise ValueError(f"{folder / 'scores.json'} was measured on other weights; run measure --write")
+    return found
+
+
+def all_rows(found: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Every measured line, those of a kind of prompt together."""
+    return {
+        f"{kind}; {setting}": rows[kind]
+        for kind in KINDS
+        for setting, rows in found["adherence"].items()
+        if kind in rows
+    }
+
+
+def base_card() -> str:
+    found = scores(EMBEDDED / "flux-tiny")
+    vae = found["autoencoder"]
+    return f"""# flux-tiny
+
+A FLUX.1-shaped text-to-image model of 5.2 million parameters that ships with pipegraph, so that every graph runs
+without a download. It draws a small world at 128 x 128 pixels: {len(OBJECTS)} objects ({", ".join(OBJECTS)}), in
+{len(COLOURS)} colours where that makes sense ({", ".join(COLOURS)}), on {len(PLAIN)} plain backgrounds or in places
+({", ".join(PLACES)}), small or big, alone or two of them left of, right of, above or below each other. Prompts are
+like "a small red apple on the beach", "a cat left of a blue car on a white background". Words outside its vocabulary
+(`card.json`) mean nothing to it.
+
+FluxTransformer2DModel (width 192, 2 double and 4 single blocks, no guidance embedding), T5EncoderModel and
+CLIPTextModel (2 layers, width 128, a tokenizer of whole words, prompts of 16 tokens, padded and not masked),
+AutoencoderKL (8 x 8 pixels to 16 channels). It loads with diffusers:
+
+```python
+pipe = FluxPipeline.from_pretrained("models/embedded/flux-tiny")
+pipe("a red apple on the beach", negative_prompt="", true_cfg_scale=3, num_inference_steps=12, height=128, width=128,
+     max_sequence_length=16)
+```
+
+## Scores
+
+{READING}
+
+{adherence_table(all_rows(found))}
+
+Autoencoder, on held-out scenes: {vae["psnr"]} dB (the linear codec that defines its latents: {vae["codec psnr"]} dB);
+steps across the borders of 8-pixel columns are {vae["seams"]} times those elsewhere (codec {vae["codec seams"]}, the
+pictures themselves {vae["render seams"]}).
+
+## Limits
+
+Other sizes than 128 x 128 were not trained. Fine parts (eyes, strings, wheels) are often soft or misshapen. Two
+objects are harder than one, and colours go to the wrong thing most often when object and background both have one.
+It knows no people, no text, no counting, and nothing else that is not listed above.
+
+{LICENCE}
+"""
+
+
+def schnell_card() -> str:
+    student, base = scores(EMBEDDED / "flux-tiny-schnell"), scores(EMBEDDED / "flux-tiny")
+    rows = {f"this; {k}": v for k, v in all_rows(student).items()}
+    rows |= {f"flux-tiny; {k}": v for k, v in all_rows(base).items()}
+    return f"""# flux-tiny-schnell
+
+flux-tiny distilled to 4 steps without guidance: 4 calls of the network in place of 24. The student learned to jump
+each quarter of the guided base's 12-step path in one step (`recipe/distill.py`). Text encoders and autoencoder are
+the base's; it knows the same words.
+
+## Scores
+
+{READING}
+
+{adherence_table(rows)}
+
+## Limits
+
+Those of flux-tiny, and softer edges. Other numbers of steps than 4, and guidance, were not trained.
+
+{LICENCE}
+"""
+
+
+def edges_card() -> str:
+    found = json.loads((EMBEDDED / "controlnet/flux-tiny-edges/scores.json").read_text("utf-8"))
+    return f"""# flux-tiny-edges
+
+A ControlNet (FluxControlNetModel: one double and one single block) for flux-tiny that follows the edges of the Canny
+node at its default thresholds. It was trained with the base frozen, on the base's own world
+(`recipe/train_controlnet.py`).
+
+## Scores
+
+Same prompts, noise and settings with and without it; the edges are those of a render of what the prompt says. Edge F1
+counts an edge as found within 2 pixels.
+
+| | edge F1 |
+|---|---|
+| without | {found["without"]["edge F1"]:.3f} |
+| with | {found["with"]["edge F1"]:.3f} |
+
+{adherence_table(found)}
+
+## Limits
+
+It knows the edges of the world of flux-tiny; edges of photographs or drawings are outside its training.
+
+{LICENCE}
+"""
+
+
+def lora_card() -> str:
+    found = json.loads((EMBEDDED / "loras/flux-tiny-flat.json").read_text("utf-8"))
+    return f"""# LoRAs for flux-tiny
+
+`flux-tiny-flat.safetensors`: flat colours with ink outlines; rank 8 on attention and feed-forward layers, diffusers'
+keys. Trained on filtered scenes (`recipe/train_lora.py`).
+
+## Scores
+
+One-object prompts on light backgrounds, same prompts and noise with and without it. Ink share is the share of pixels
+darker than 60 of 255.
+
+| | ink share |
+|---|---|
+| without | {found["without"]["ink share"]:.3f} |
+| with | {found["with"]["ink share"]:.3f} |
+
+{adherence_table(found)}
+
+{LICENCE}
+"""
+
+
+def main() -> None:
+    cards = {
+        "flux-tiny": base_card, "flux-tiny-schnell": schnell_card, "controlnet/flux-tiny-edges": edges_card,
+        "loras": lora_card,
+    }  # fmt: skip
+    for folder, card in cards.items():
+        (EMBEDDED / folder / "README.md").write_text(card(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
