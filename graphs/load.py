@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from . import picture, ready_made, strict_json
+from .bulk import bulk
 from .errors import GraphError, Problem, nearest, shown
 from .item import alone
 from .schema import VERSION, Graph, GraphInput, InputRef, Link, NodeUse
@@ -53,6 +54,7 @@ def load(source: Path | str | Mapping[Any, Any]) -> Graph:
     return loads(data, source=str(path))
 
 
+@bulk()
 def loads(data: bytes | str, source: str = "") -> Graph:
     """Read a graph from the bytes of a JSON file or of a PNG, or from JSON text."""
     if isinstance(data, bytes):

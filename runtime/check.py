@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
 from pipegraph.graphs.schema import Graph, GraphInput, InputRef, Link, NodeUse
 
@@ -61,6 +62,7 @@ class CheckedGraph:
     """Seeds that were drawn, by graph input or ``node.input``."""
 
 
+@bulk()
 def check(
     graph: Graph,
     catalog: Catalog,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, shown
 
 from .auto import Resolved, resolve
@@ -76,6 +77,7 @@ class Plan:
         return {id: self.steps[i].node.id for id, i in self.step_of.items() if self.steps[i].node.id != id}
 
 
+@bulk()
 def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: FileHashes | None = None) -> Plan:
     """Plan a run.
 
