@@ -85,7 +85,7 @@ def attention(
         KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
     """
     key = (
-        q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device.type,
+        q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device,
         None if mask is None else (mask.shape, mask.dtype), None if bias is None else (bias.shape, bias.dtype),
         causal, window, return_lse, precision,
     )  # fmt: skip
@@ -120,7 +120,7 @@ def _describe(key: Any) -> Signature:
     if precision not in ("exact", "fast"):
         raise KernelError(f"attention: precision is `exact` or `fast`, not {precision!r}")
     return Signature(
-        tuple(q), tuple(k), tuple(v), dtypes[0], device, mask and tuple(mask[0]), bias and tuple(bias[0]), causal,
+        tuple(q), tuple(k), tuple(v), dtypes[0], device.type, mask and tuple(mask[0]), bias and tuple(bias[0]), causal,
         window, lse, precision,
     )  # fmt: skip
 
@@ -226,10 +226,11 @@ def sdpa(
     # The fused kernels want equal head sizes, multiples of 8 on a GPU, and contiguous rows; else torch falls back to
     # the full score matrix.
     size = max(dim, value_dim)
-    size += -size % 8 if q.device.type != "cpu" else 0
-    q, k, v = (_fit(x, size) for x in (q, k, v))
+    if not q.is_cpu:
+        size += -size % 8
+    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
     out = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=extra, is_causal=plain_causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+        _fit(q, size), _fit(k, size), _fit(v, size), extra, 0.0, plain_causal, scale=scale, **grouped
     )
     if seen is not None:
         out = out.masked_fill(~seen.any(-1, keepdim=True), 0)

@@ -101,7 +101,7 @@ def linear(
         KernelError: shapes or dtypes that do not fit, or an asked-for back end that cannot serve.
     """
     key = (
-        x.shape, x.dtype, x.device.type, weight.shape, weight.dtype if isinstance(weight, Tensor) else weight.format,
+        x.shape, x.dtype, x.device, weight.shape, weight.dtype if isinstance(weight, Tensor) else weight.format,
         None if bias is None else bias.shape, low_rank and (low_rank.down.shape, low_rank.up.shape), precision,
     )  # fmt: skip
     out: Tensor = OP.pick(key, backend).fn(x, weight, bias, low_rank)
@@ -126,7 +126,8 @@ def _describe(key: Any) -> Signature:
             raise KernelError(f"linear: low rank {tuple(low_rank[1])} x {tuple(low_rank[0])} is no {tuple(weight)}")
     rank = low_rank[0][0] if low_rank else 0
     return Signature(
-        tuple(x), tuple(weight), dtype, "plain" if stored else kind, stored, device, bias is not None, rank, precision
+        tuple(x), tuple(weight), dtype, "plain" if stored else kind, stored, device.type, bias is not None, rank,
+        precision,
     )  # fmt: skip
 
 
@@ -136,7 +137,11 @@ def _sample(device: str, dtype: str) -> Signature:
 
 
 def _plain(weight: Tensor | PackedWeight, dtype: torch.dtype) -> Tensor:
-    return weight.to(dtype) if isinstance(weight, Tensor) else weight.dequantize(dtype)
+    return _as(weight, dtype) if isinstance(weight, Tensor) else weight.dequantize(dtype)
+
+
+def _as(t: Tensor, dtype: torch.dtype) -> Tensor:
+    return t if t.dtype is dtype else t.to(dtype)  # even a `to` that does nothing takes 2 us
 
 
 def reference(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None) -> Tensor:
@@ -153,7 +158,8 @@ def reference(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low
 
 def gemm(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None) -> Tensor:
     """torch's matrix product in the dtype of x."""
-    y = F.linear(x, _plain(weight, x.dtype), None if bias is None else bias.to(x.dtype))
+    dtype = x.dtype
+    y = F.linear(x, _plain(weight, dtype), None if bias is None else _as(bias, dtype))
     if low_rank is not None:
         y = y + F.linear(F.linear(x, low_rank.down.to(x)), low_rank.up.to(x))
     return y

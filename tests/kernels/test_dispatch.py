@@ -168,7 +168,7 @@ assert not {"diffusers", "transformers", "triton"} & set(sys.modules)
 
 def test_choice_is_cheap(others: None) -> None:
     """Goal: 3 us a call once chosen (1.5 us here, quiet); the bound leaves room for a loaded machine."""
-    key = (Q.shape, Q.shape, Q.shape, (Q.dtype,) * 3, "cpu", None, None, False, None, False, "exact")
+    key = (Q.shape, Q.shape, Q.shape, (Q.dtype,) * 3, Q.device, None, None, False, None, False, "exact")
     OP.pick(key)
     best = min(_seconds(key) for _ in range(30)) / 200
     assert best < 6e-6
