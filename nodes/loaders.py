@@ -24,7 +24,7 @@ def _checkpoint_files(name: str) -> list[Path]:
 
 def _network_files(name: str) -> list[Path]:
     path = paths.resolve("diffusion_models", name)
-    extra = (path / "card.json", path / "scheduler" / "scheduler_config.json", path / "vae" / "config.json")
+    extra = (source.card_file(path), path / "scheduler" / "scheduler_config.json", path / "vae" / "config.json")
     return [*part(path, "transformer").files, *(f for f in extra if f.is_file())]
 
 

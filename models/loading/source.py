@@ -49,7 +49,7 @@ class Source:
         """Every file that says something about the result."""
         found = [f for p in self.parts.values() for f in p.files]
         found += [f for folder in self.tokenizers.values() for f in sorted(folder.iterdir()) if f.is_file()]
-        extra = [self.path / "card.json", self.path / "scheduler" / "scheduler_config.json"]
+        extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
         return [*found, *(f for f in extra if f.is_file())]
 
 
@@ -83,13 +83,18 @@ def encoder_files(path: Path) -> list[Path]:
     for p in found.values():
         for facts in (e for e in p.family.encoders if e.kind == p.kind):
             files += [f for f in sorted(tokenizer_folder(p.family, facts, p.origin).iterdir()) if f.is_file()]
-    card = path / "card.json"
+    card = card_file(path)
     return [*files, card] if card.is_file() else files
 
 
+def card_file(path: Path) -> Path:
+    """Where the card of a model lies: ``card.json`` in its folder, ``x.card.json`` beside ``x.safetensors``."""
+    return path / "card.json" if path.is_dir() else path.with_suffix(".card.json")
+
+
 def read_card(path: Path) -> dict[str, Any]:
-    """The card of a model folder, empty if it has none."""
-    file = (path if path.is_dir() else path.parent) / "card.json"
+    """The card of a model, empty if it has none."""
+    file = card_file(path)
     return read_json(file) if file.is_file() else {}
 
 
