@@ -88,8 +88,8 @@ def encoder_files(path: Path) -> list[Path]:
 
 
 def card_file(path: Path) -> Path:
-    """Where the card of a model lies: ``card.json`` in its folder, ``x.card.json`` beside ``x.safetensors``."""
-    return path / "card.json" if path.is_dir() else path.with_suffix(".card.json")
+    """Where the card of a model lies: ``card.json`` in its folder, ``x.json`` beside ``x.safetensors``."""
+    return path / "card.json" if path.is_dir() else path.with_suffix(".json")
 
 
 def read_card(path: Path) -> dict[str, Any]:
