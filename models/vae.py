@@ -7,7 +7,7 @@ Each picture of a batch is coded by itself, so it does not depend on the others.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,13 +46,16 @@ class Vae:
         return finish(self.decode_steps(latent, warn))
 
     def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
-        """Like :meth:`decode`, as a generator that yields after each picture and returns them."""
-        _check_latent(latent, self.latent)
-        pictures = []
-        for i, z in enumerate(latent, 1):
-            pictures.append(_to_image(self._checked(self._decode, z[None], f"decoding picture {i}", warn)))
-            yield i, len(latent)
-        return torch.cat(pictures)
+        """Like :meth:`decode`, as a generator that yields after each picture and returns them.
+
+        Of a batch in which some pictures cannot be decoded, the others are kept: the broken ones are NaN, which no
+        node saves, and ``warn`` is told.
+        """
+
+        def whole(z: Tensor, what: str) -> Iterator[Tensor]:
+            yield self._checked(self._decode, z, what, warn)
+
+        return (yield from _each(latent, self.latent, 1, whole, warn))
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
@@ -68,19 +71,18 @@ class Vae:
             overlap: How far neighbours overlap, in latent cells, less than ``tile``.
             warn: Told of retries.
         """
-        _check_latent(latent, self.latent)
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
         h, w = latent.shape[-2:]
         places = [(y, x) for y in _starts(h, tile, overlap) for x in _starts(w, tile, overlap)]
-        pictures = []
-        for i, z in enumerate(latent):
+
+        def tiled(z: Tensor, what: str) -> Iterator[Tensor]:
             total = weights = torch.zeros(())
-            for j, (y, x) in enumerate(places):
-                part = z[None, :, y : y + tile, x : x + tile]
-                found = self._checked(self._decode, part, f"decoding picture {i + 1}", warn)
+            for number, (y, x) in enumerate(places, 1):
+                part = z[..., y : y + tile, x : x + tile]
+                found = self._checked(self._decode, part, what, warn)
                 factor = found.shape[-1] // part.shape[-1]
-                if j == 0:
+                if total.ndim == 0:
                     total = torch.zeros(*found.shape[:2], h * factor, w * factor)
                     weights = torch.zeros(h * factor, w * factor)
                 there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
@@ -88,9 +90,9 @@ class Vae:
                 fade = fade * _fade(x, part.shape[-1], w, overlap, factor)
                 total[there] += found * fade
                 weights[there] += fade
-                yield i * len(places) + j + 1, len(latent) * len(places)
-            pictures.append(_to_image(total / weights))
-        return torch.cat(pictures)
+                yield total / weights if number == len(places) else total
+
+        return (yield from _each(latent, self.latent, len(places), tiled, warn))
 
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
         z: Tensor = network.encode(pixels).latent_dist.mode()
@@ -104,14 +106,14 @@ class Vae:
     def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, what: str, warn: Warn = print) -> Tensor:
         """Run the network; a result that is not finite is made again in float32, and if that fails, is an error."""
         if not bool(x.isfinite().all()):
-            raise ValueError(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
+            raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
         with torch.autocast(self.device.type, enabled=False):
             found = code(self.network, x.to(self.device, self.dtype)).float().cpu()
             if self.dtype != torch.float32 and not bool(found.isfinite().all()):
                 warn(f"{what} in {str(self.dtype).removeprefix('torch.')} overflows; made again in float32")
                 found = code(self._in_float32(), x.to(self.device, torch.float32)).cpu()
         if not bool(found.isfinite().all()):
-            raise ValueError(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+            raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
         return found
 
     def _in_float32(self) -> Any:
@@ -119,6 +121,36 @@ class Vae:
         if not self._exact:
             self._exact.append(copy.deepcopy(self.network).float())
         return self._exact[0]
+
+
+class NotFinite(ValueError):
+    """A picture or latent holds NaN or infinity."""
+
+
+def _each(
+    latent: Tensor, expected: LatentFormat, parts: int, code: Callable[[Tensor, str], Iterator[Tensor]], warn: Warn
+) -> Generator[Step, None, Tensor]:
+    """Decode picture by picture; ``code`` gives the picture [1, 3, H, W] as far as it is, ``parts`` times."""
+    if latent.ndim != 4 or latent.shape[1] != expected.channels:
+        wanted = f"[B, {expected.channels}, height, width]"
+        raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
+    pictures: dict[int, Tensor] = {}
+    broken: list[NotFinite] = []
+    for i, z in enumerate(latent):
+        try:
+            for done, picture in enumerate(code(z[None], f"decoding picture {i + 1}"), i * parts + 1):
+                pictures[i] = picture
+                yield done, len(latent) * parts
+        except NotFinite as error:
+            pictures.pop(i, None)
+            broken.append(error)
+    if not pictures:
+        raise broken[0]
+    for fault in broken:
+        warn(str(fault))
+    lost = torch.full_like(next(iter(pictures.values())), torch.nan)
+    pixels = torch.cat([pictures.get(i, lost) for i in range(len(latent))])
+    return ((pixels + 1) / 2).clamp(0, 1).movedim(1, -1).contiguous()
 
 
 def finish(steps: Generator[Step, None, Tensor]) -> Tensor:
@@ -142,16 +174,6 @@ def fit_to_grid(image: Tensor, cell: int) -> Tensor:
         raise ValueError(f"a picture of {w}x{h} pixels is smaller than one latent cell of {cell}x{cell}")
     top, left = h % cell // 2, w % cell // 2
     return image[:, top : top + h // cell * cell, left : left + w // cell * cell]
-
-
-def _check_latent(latent: Tensor, expected: LatentFormat) -> None:
-    if latent.ndim != 4 or latent.shape[1] != expected.channels:
-        wanted = f"[B, {expected.channels}, height, width]"
-        raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
-
-
-def _to_image(pixels: Tensor) -> Tensor:
-    return ((pixels + 1) / 2).clamp(0, 1).movedim(1, -1).contiguous()
 
 
 def _starts(length: int, tile: int, overlap: int) -> list[int]:

@@ -86,14 +86,25 @@ def test_float32_inside_autocast_stays_float32() -> None:
 
 
 def test_broken_input_and_broken_weights_are_errors() -> None:
-    z = torch.zeros(2, 4, 2, 2)
-    z[1, 0, 0, 0] = torch.nan
-    with pytest.raises(ValueError, match=r"picture 2: the input holds NaN.*before the VAE"):
+    z = torch.zeros(1, 4, 2, 2)
+    z[0, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"picture 1: the input holds NaN.*before the VAE"):
         vae().decode(z)
     broken = vae()
     broken.network.conv.weight.data[0] = torch.inf
     with pytest.raises(ValueError, match="even in float32"):
         broken.decode(torch.ones(1, 4, 2, 2))
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+def test_the_good_pictures_of_a_batch_are_kept(tiled: bool) -> None:
+    z, said = torch.randn(3, 4, 12, 12), list[str]()
+    clean = vae().decode(z)
+    z[1, 0, 11, 11] = torch.inf
+    own = vae()
+    pictures = finish(own.decode_tiled_steps(z, 8, 2, said.append) if tiled else own.decode_steps(z, said.append))
+    assert (pictures[[0, 2]] - clean[[0, 2]]).abs().max() < 1e-5
+    assert bool(pictures[1].isnan().all()) and len(said) == 1 and said[0].startswith("decoding picture 2")
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 8, 8), (1, 4, 2, 8, 8), (4, 8, 8)])
