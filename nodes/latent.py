@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MultipleOf
 
-from pipegraph.runtime.node import Auto, node
+from pipegraph.runtime.node import Auto, Step, node
 
 from .wire import Latent, Mask
 
@@ -37,8 +37,8 @@ def empty_latent_image(
 
 @node("EmptySD3LatentImage", category="latent/sd3", title="EmptySD3LatentImage")
 def empty_sd3_latent_image(
-    width: Annotated[int, Ge(16), Le(16384), MultipleOf(16), Auto("width")] = 1024,
-    height: Annotated[int, Ge(16), Le(16384), MultipleOf(16), Auto("height")] = 1024,
+    width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("width")] = 1024,
+    height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("height")] = 1024,
     batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent of 16 channels, as SD3 and FLUX have.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Le, MultipleOf
+from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import Auto, Progress, RunContext, Step, node
 
@@ -108,8 +108,8 @@ def model_sampling_flux(
     model: Model,
     max_shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("max_shift")] = 1.15,
     base_shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("base_shift")] = 0.5,
-    width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("width")] = 1024,
-    height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("height")] = 1024,
+    width: Annotated[int, Ge(16), Le(16384), Step(8), Auto("width")] = 1024,
+    height: Annotated[int, Ge(16), Le(16384), Step(8), Auto("height")] = 1024,
 ) -> Model:
     """Set the noise levels of FLUX for a size of picture: the more pixels, the more time at high noise.
 

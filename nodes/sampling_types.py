@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SamplerNames = Literal[
     "euler", "euler_ancestral", "heun", "dpm_2", "dpmpp_2m", "dpmpp_2m_sde", "dpmpp_3m_sde", "lcm", "res_multistep",
-    "gradient_estimation", "er_sde", "ddim", "uni_pc", "uni_pc_bh2",
+    "gradient_estimation", "er_sde", "ddim", "uni_pc", "uni_pc_bh2", "dpmpp_2m_sde_gpu", "dpmpp_3m_sde_gpu",
 ]  # fmt: skip
 SchedulerNames = Literal[
     "simple", "sgm_uniform", "karras", "exponential", "ddim_uniform", "beta", "normal", "linear_quadratic", "kl_optimal"

@@ -38,5 +38,8 @@ SAMPLERS: dict[str, Sampler] = {
         Sampler("ddim", ode.euler, fresh_mask_noise=True),
         Sampler("uni_pc", ode.uni_pc, drop_penultimate=True),
         Sampler("uni_pc_bh2", ode.uni_pc_bh2, drop_penultimate=True),
+        # ComfyUI's names for noise drawn on the GPU. Ours is drawn on the CPU whatever the name.
+        Sampler("dpmpp_2m_sde_gpu", sde.dpmpp_2m_sde),
+        Sampler("dpmpp_3m_sde_gpu", sde.dpmpp_3m_sde),
     )
 }

@@ -23,7 +23,7 @@ def batch(count: int, **extras: Any) -> dict[str, Any]:
 
 def test_empty_latents() -> None:
     assert empty_latent_image(512, 768, 3)["samples"].shape == (3, 4, 96, 64)
-    assert empty_sd3_latent_image(1024, 512, 2)["samples"].shape == (2, 16, 64, 128)
+    assert empty_sd3_latent_image(1920, 1080, 2)["samples"].shape == (2, 16, 135, 240)
     assert not empty_latent_image()["samples"].any()
 
 
