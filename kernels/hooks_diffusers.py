@@ -26,7 +26,9 @@ def install(model: nn.Module) -> None:
             continue
         if hasattr(processor, "_attention_backend"):
             processor._attention_backend = backend
-        elif isinstance(part, Attention) and type(processor) in (AttnProcessor, AttnProcessor2_0):
+        elif isinstance(part, Attention) and (
+            type(processor) is AttnProcessor2_0 or (type(processor) is AttnProcessor and part.norm_q is None)
+        ):  # AttnProcessor forgets the norms of q and k
             part.set_processor(LayerAttnProcessor())
         else:
             unknown.add(type(processor).__name__)

@@ -52,6 +52,9 @@ class PackedWeight(Protocol):
         """(N, K) of the weight it stands for."""
         ...
 
+    @property
+    def device(self) -> torch.device: ...
+
     def dequantize(self, dtype: torch.dtype) -> Tensor:
         """The weight (N, K) in a float dtype."""
         ...

@@ -256,7 +256,7 @@ def _combined(network: nn.Module, loras: tuple[tuple[Lora, float], ...]) -> dict
 
 
 def _low_rank(layer: nn.Module, parts: Sequence[tuple[Factors, float]]) -> LowRank:
-    weight: Any = layer.weight
+    weight: Any = layer.weight  # a tensor or a PackedWeight
     stored = weight.dtype if isinstance(weight, Tensor) else torch.float32
     dtype = stored if stored.is_floating_point and stored.itemsize >= 2 else torch.float32
     return LowRank.stack(

@@ -157,3 +157,71 @@ def test_side_paths_hold_inside_only_and_are_not_stacked_by_accident() -> None:
         with pytest.raises(ValueError, match="has a side path already"), side_paths({layer: path}):
             pass
     assert torch.equal(layer(x), before)
+
+
+ATTENTIONS: list[dict[str, Any]] = [
+    dict(query_dim=16, heads=2, dim_head=8),
+    dict(query_dim=16, heads=2, dim_head=8, cross_attention_dim=12, cross_attention_norm="layer_norm"),
+    dict(query_dim=16, heads=1, dim_head=16, norm_num_groups=4, residual_connection=True, rescale_output_factor=2.0),
+    dict(query_dim=16, heads=2, dim_head=8, scale_qk=False),
+    dict(query_dim=16, heads=2, dim_head=8, qk_norm="layer_norm"),
+]
+
+
+@pytest.mark.parametrize("config", ATTENTIONS)
+def test_processor_equals_diffusers(config: dict[str, Any]) -> None:
+    """The processor for diffusers' older attention blocks, beyond what the autoencoder uses of it."""
+    from diffusers.models.attention_processor import Attention
+
+    torch.manual_seed(0)
+    block = Attention(**config, bias=True).eval()
+    cross = config.get("cross_attention_dim")
+    calls: list[dict[str, Any]] = [dict(hidden_states=networks.noise(2, 5, 16))]
+    if cross:
+        mask = torch.zeros(2, 1, 7)
+        mask[1, 0, 4:] = -10000.0
+        calls = [dict(hidden_states=networks.noise(2, 5, 16), encoder_hidden_states=networks.noise(2, 7, cross))]
+        calls.append(calls[0] | dict(attention_mask=mask))
+    else:
+        calls.append(dict(hidden_states=networks.noise(2, 16, 3, 4)))
+    with torch.no_grad():
+        want = [block(**call) for call in calls]
+        install(block)
+        with strict() as seen:
+            got = [block(**call) for call in calls]
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    assert seen.attention == len(calls)
+
+
+def test_language_model_with_left_padding_and_a_cache() -> None:
+    """Grouped heads, a causal mask over padding, and a step whose single query sees all that came before."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    network: Any = LlamaForCausalLM(config).eval()
+    mask = torch.ones(2, 8, dtype=torch.int64)
+    mask[1, :3] = 0
+    tokens = networks.text_call()["input_ids"][:, :8]
+    places = (mask.cumsum(-1) - 1).clamp(min=0)
+
+    def steps() -> list[torch.Tensor]:
+        with torch.no_grad():
+            first = network(input_ids=tokens[:, :6], attention_mask=mask[:, :6], position_ids=places[:, :6])
+            cache, logits = first.cache, [first.logits[:, 3:]]
+            for i, j in ((6, 7), (7, 8)):
+                out = network(
+                    input_ids=tokens[:, i:j], attention_mask=mask[:, :j], position_ids=places[:, i:j], cache=cache
+                )
+                logits.append(out.logits)
+        return logits
+
+    want = steps()
+    install(network)
+    with strict() as seen:
+        got = steps()
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    assert seen.attention == 6

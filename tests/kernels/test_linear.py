@@ -57,6 +57,10 @@ class Int8:
     def shape(self) -> tuple[int, ...]:
         return tuple(self.data.shape)
 
+    @property
+    def device(self) -> torch.device:
+        return self.data.device
+
     def dequantize(self, dtype: torch.dtype) -> Tensor:
         return (self.data * self.scale).to(dtype)
 
