@@ -1,0 +1,81 @@
+"""The ready-made graphs run as they are on the shipped models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import pipegraph as pg
+from pipegraph.graphs import ready_made
+from pipegraph.models import paths
+
+
+def pixels(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    with Image.open(path) as picture:
+        return np.asarray(picture).astype(np.int64)
+
+
+@pytest.fixture(autouse=True)
+def shipped(request: pytest.FixtureRequest) -> None:
+    """Skip a test of a graph whose model is not in this checkout (it is made by ``models/embedded/recipe``)."""
+    name = request.node.callspec.params["name"] if hasattr(request.node, "callspec") else request.node.name
+    needs = {"checkpoints": "embedded/flux-tiny"}
+    needs |= {"checkpoints": "embedded/flux-tiny-schnell"} if "schnell" in name else {}
+    needs |= {"loras": "embedded/flux-tiny-flat.safetensors"} if "lora" in name else {}
+    needs |= {"controlnet": "embedded/flux-tiny-edges"} if "control" in name or "edges" in name else {}
+    for kind, wanted in needs.items():
+        try:
+            paths.resolve(kind, wanted)
+        except LookupError as e:
+            pytest.skip(str(e))
+
+
+@pytest.mark.parametrize("name", ready_made.names())
+def test_each_makes_a_picture_and_the_picture_makes_itself_again(name: str, tmp_path: Path) -> None:
+    result = pg.load(name, out=tmp_path / "a").run(seed=7, steps=2)
+    assert result["image"].shape == (1, 128, 128, 3) and len(result.files) == 1
+    assert result["image"].std() > 0.05
+    again = pg.load(result.files[0], out=tmp_path / "b").run()
+    assert again.files[0].read_bytes() == result.files[0].read_bytes()
+
+
+def test_a_picture_of_a_batch_is_made_again_alone(tmp_path: Path) -> None:
+    batch = pg.load("flux.json", out=tmp_path / "a").run(seed=7, steps=2, batch_size=2, sampler="euler_ancestral")
+    assert len(batch.files) == 2 and np.abs(pixels(batch.files[0]) - pixels(batch.files[1])).mean() > 5
+    alone = pg.load(batch.files[1], out=tmp_path / "b").run()
+    assert len(alone.files) == 1
+    assert np.abs(pixels(alone.files[0]) - pixels(batch.files[1])).max() <= 1  # sums in another order
+
+
+def test_inpainting_leaves_the_rest_to_the_pixel(tmp_path: Path) -> None:
+    made = pixels(pg.load("flux_inpaint.json", out=tmp_path).run(seed=7, steps=2).files[0])
+    given = pixels(paths.resolve("input", "embedded/apple_cut_out.png"))
+    kept = given[..., 3] == 255
+    assert 0.2 < kept.mean() < 0.3
+    assert (made[kept] == given[kept][:, :3]).all()
+    assert np.abs(made[~kept] - given[~kept][:, :3]).mean() > 5
+
+
+def test_image_to_image_follows_the_picture_by_degrees(tmp_path: Path) -> None:
+    workflow = pg.load("flux_img2img.json", out=tmp_path)
+    given = torch.from_numpy(pixels(paths.resolve("input", "embedded/apple_on_beach.png"))) / 255
+    far = [(workflow.run(seed=7, steps=4, denoise=d)["image"][0] - given).abs().mean() for d in (0.25, 0.6, 1.0)]
+    assert far[0] < far[1] < far[2]
+
+
+def test_edges_of_the_given_picture_steer(tmp_path: Path) -> None:
+    workflow = pg.load("flux_controlnet.json", out=tmp_path)
+    with_edges, without = (workflow.run(seed=7, steps=2, strength=s) for s in (1.0, 0.0))
+    assert 0.01 < with_edges["edges"].mean() < 0.2
+    assert (with_edges["image"] - without["image"]).abs().mean() > 1e-3
+
+
+def test_a_lora_of_strength_0_changes_nothing(tmp_path: Path) -> None:
+    workflow = pg.load("flux_lora.json", out=tmp_path)
+    plain = pg.load("flux.json", out=tmp_path).run(seed=7, steps=2)["image"]
+    assert torch.equal(workflow.run(seed=7, steps=2, strength=0.0)["image"], plain)
+    assert (workflow.run(seed=7, steps=2, strength=1.0)["image"] - plain).abs().mean() > 1e-3
