@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import Auto, Progress, RunContext, Step, node
 
-from .sampling_types import Cfg, Denoise, SamplerName, SchedulerName, Steps, sampling_events
+from .sampling_types import Cfg, Denoise, Negative, SamplerName, SchedulerName, Steps, sampling_events, used_negative
 from .wire import Conditioning, Latent, Model, SeedInt
 
 
@@ -24,7 +24,7 @@ def k_sampler(
     sampler_name: SamplerName = "euler",
     scheduler: SchedulerName = "simple",
     positive: Conditioning,
-    negative: Conditioning,
+    negative: Negative,
     latent_image: Latent,
     denoise: Denoise = 1.0,
 ) -> Generator[Progress, None, Latent]:
@@ -49,7 +49,7 @@ def k_sampler(
 
     sampler = SAMPLERS[sampler_name]
     sigmas = sigmas_for(model.sampling, scheduler, steps, denoise, drop_penultimate=sampler.drop_penultimate)
-    guider = Guider(model, positive, negative, cfg)
+    guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     sampled = yield from sampling_events(ctx, guider, Noise(seed), sampler, sigmas, latent_image)
     return {**latent_image, "samples": sampled.samples}
 
@@ -66,7 +66,7 @@ def k_sampler_advanced(
     sampler_name: SamplerName = "euler",
     scheduler: SchedulerName = "simple",
     positive: Conditioning,
-    negative: Conditioning,
+    negative: Negative,
     latent_image: Latent,
     start_at_step: Annotated[int, Ge(0), Le(10000)] = 0,
     end_at_step: Annotated[int, Ge(0), Le(10000)] = 10000,
@@ -97,7 +97,7 @@ def k_sampler_advanced(
     sampler = SAMPLERS[sampler_name]
     sigmas = sigmas_for(model.sampling, scheduler, steps, drop_penultimate=sampler.drop_penultimate)
     sigmas = part_of(sigmas, start_at_step, end_at_step, leave_noise=return_with_leftover_noise == "enable")
-    guider = Guider(model, positive, negative, cfg)
+    guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     noise = Noise(noise_seed, silent=add_noise == "disable")
     sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
     return {**latent_image, "samples": sampled.samples}

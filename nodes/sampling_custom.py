@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 
 from pipegraph.runtime.node import Progress, RunContext, Step, node, outputs
 
-from .sampling_types import Cfg, Denoise, SamplerName, SchedulerName, Steps, sampling_events
+from .sampling_types import Cfg, Denoise, Negative, SamplerName, SchedulerName, Steps, sampling_events, used_negative
 from .wire import Conditioning, Guider, Latent, Model, Noise, Sampler, SeedInt, Sigmas
 
 
@@ -40,7 +40,7 @@ def sampler_custom(
     noise_seed: SeedInt = 0,
     cfg: Cfg = 8.0,
     positive: Conditioning,
-    negative: Conditioning,
+    negative: Negative,
     sampler: Sampler,
     sigmas: Sigmas,
     latent_image: Latent,
@@ -60,7 +60,7 @@ def sampler_custom(
     """
     from pipegraph.models.sampling import guiders, noise
 
-    guider = guiders.Guider(model, positive, negative, cfg)
+    guider = guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     drawn = noise.Noise(noise_seed, silent=not add_noise)
     sampled = yield from sampling_events(ctx, guider, drawn, sampler, sigmas, latent_image)
     return SamplerOutputs({**latent_image, "samples": sampled.samples}, {**latent_image, "samples": sampled.denoised})
@@ -220,7 +220,7 @@ def basic_guider(model: Model, conditioning: Conditioning) -> Guider:
 
 
 @node("CFGGuider", category="sampling/custom_sampling/guiders", title="CFGGuider")
-def cfg_guider(model: Model, positive: Conditioning, negative: Conditioning, cfg: Cfg = 8.0) -> Guider:
+def cfg_guider(ctx: RunContext, model: Model, positive: Conditioning, negative: Negative, cfg: Cfg = 8.0) -> Guider:
     """Follow a conditioning and keep away from another (classifier-free guidance).
 
     Args:
@@ -231,4 +231,4 @@ def cfg_guider(model: Model, positive: Conditioning, negative: Conditioning, cfg
     """
     from pipegraph.models.sampling import guiders
 
-    return guiders.Guider(model, positive, negative, cfg)
+    return guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)

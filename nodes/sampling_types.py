@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Auto, Progress, RunContext, Step
+from pipegraph.runtime.node import Auto, Lazy, Progress, RunContext, Step
+
+from .wire import Conditioning
 
 if TYPE_CHECKING:
     from pipegraph.models.sampling.guiders import Guider
@@ -27,6 +30,19 @@ SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
 Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
 Cfg = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("cfg")]
 Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
+
+
+Negative = Lazy[Conditioning]
+"""A negative conditioning, which costs nothing where it is not used."""
+
+
+def used_negative(ctx: RunContext, negative: Negative, cfg: float) -> Conditioning | None:
+    """The negative conditioning; at cfg 1 it is not computed, and a prompt that is lost by it is said aloud."""
+    if not math.isclose(cfg, 1.0):
+        return negative.get()
+    if any(text.strip() for text in negative.lost_texts()):
+        ctx.warn("cfg is 1: the negative prompt is not used")
+    return None
 
 
 def sampling_events(

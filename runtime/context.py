@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,28 @@ class Linked:
             raise Wanted(self._source)
         return self._run.take(self._step.node.entry, self._name, values[self._output])
 
+    def lost_texts(self) -> list[str]:
+        steps = self._run.plan.steps
+        others = [source for name, source, _ in self._step.links if name != self._name]
+        used = _upstream(steps, others, set())
+        return [
+            text
+            for at in sorted(_upstream(steps, [self._source], used))
+            for name, text in steps[at].values.items()
+            if steps[at].node.entry.spec.inputs[name].multiline and isinstance(text, str)
+        ]
+
+
+def _upstream(steps: Sequence[Step], start: Sequence[int], stop: set[int]) -> set[int]:
+    """The steps that ``start`` are computed from, themselves included, as far as ``stop``."""
+    found, stack = set[int](), [*start]
+    while stack:
+        at = stack.pop()
+        if at not in found and at not in stop:
+            found.add(at)
+            stack.extend(source for _, source, _ in steps[at].links)
+    return found
+
 
 class Given:
     """A lazy input that is there: a value of the graph, or a default."""
@@ -46,6 +68,9 @@ class Given:
 
     def get(self) -> Any:
         return self._value
+
+    def lost_texts(self) -> list[str]:
+        return []
 
 
 class Context:

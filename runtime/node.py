@@ -108,6 +108,10 @@ class Lazy(Protocol[T_co]):
         """Compute the input, or return it if it is there already."""
         ...
 
+    def lost_texts(self) -> Sequence[str]:
+        """The multi-line texts (prompts) that reach the node by this input only; nothing is computed for it."""
+        ...
+
 
 class RunContext(Protocol):
     """What a running node may ask of the runtime; a parameter of this type is no input of the graph."""

@@ -40,14 +40,11 @@ class Guider:
 
     def warnings(self) -> list[str]:
         """What a user might not expect of these settings, as sentences."""
-        told = []
-        if self.negative is not None and not self.guided and any(_says_something(item) for item in self.negative):
-            told.append("cfg is 1: the negative prompt is not used")
         if self.guided and self.model.recommended.get("cfg") == 1:
-            told.append(
+            return [
                 f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
-            )
-        return told
+            ]
+        return []
 
     def denoiser(self, x: Tensor) -> GuidedDenoiser:
         """Prepare the conditionings for a run on states like ``x`` [B, ...]."""
@@ -59,12 +56,6 @@ class Guider:
         if self.guided:
             branches.append(_Branch(entries[len(self.positive) :], x))
         return GuidedDenoiser(self.model, branches, self.cfg)
-
-
-def _says_something(item: Sequence[Any]) -> bool:
-    """Whether a conditioning entry is of a text that is not blank."""
-    text = item[1].get("text", "")
-    return bool(text.strip() if isinstance(text, str) else text)
 
 
 class _Branch:

@@ -55,3 +55,13 @@ def test_auto_is_resolved_and_recorded(workflow: pg.Workflow) -> None:
     card = json.loads((EMBEDDED / "flux-tiny" / "card.json").read_text())["recommend"]
     for name in ("cfg", "sampler_name", "scheduler", "width", "height"):
         assert resolved[name] == card[name]
+
+
+def test_at_cfg_1_the_negative_is_not_encoded_and_its_prompt_not_lost_in_silence(tmp_path: Path) -> None:
+    workflow = pg.load("flux.json", out=tmp_path)
+    result = workflow.run(cfg=1.0, steps=1, negative="a cat")
+    assert not {"negative", "negative_guidance"} & result.timings.keys()
+    assert [w for w in result.warnings if "negative prompt is not used" in str(w)]
+    result = workflow.run(cfg=1.0, steps=1)
+    assert not [w for w in result.warnings if "negative" in str(w)]
+    assert "negative" in workflow.run(cfg=2.0, steps=1).timings

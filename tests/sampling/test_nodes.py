@@ -14,6 +14,7 @@ from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.sampling.schedules import SCHEDULES
 from pipegraph.nodes import latent, sampling, sampling_custom
 from pipegraph.nodes.sampling_types import SamplerNames, SchedulerNames
+from pipegraph.runtime.context import Given
 from pipegraph.runtime.node import NodeSpec, Progress
 
 LATENT = {"samples": torch.zeros(1, 4, 8, 8)}
@@ -104,7 +105,7 @@ def test_k_sampler_with_every_sampler_and_schedule(toy: Any, says: Says, ctx: An
     events, out = finish(
         sampling.k_sampler(
             ctx, model=toy, seed=3, steps=4, cfg=2.0, sampler_name=name, scheduler=scheduler,  # type: ignore[arg-type]
-            positive=says(0.9), negative=says(0.9), latent_image=LATENT,
+            positive=says(0.9), negative=Given(says(0.9)), latent_image=LATENT,
         )
     )  # fmt: skip
     assert events == [Progress(i, 4) for i in range(1, 5)]
@@ -116,7 +117,7 @@ def test_k_sampler_with_every_sampler_and_schedule(toy: Any, says: Says, ctx: An
 def test_k_sampler_advanced_shares_a_run_between_nodes(toy: Any, says: Says, ctx: Any) -> None:
     shared = dict(
         model=toy, noise_seed=1, steps=6, cfg=1.0, sampler_name="euler", scheduler="simple", positive=says(1.0),
-        negative=says(0.0),
+        negative=Given(says(0.0)),
     )  # fmt: skip
     _, whole = finish(sampling.k_sampler_advanced(ctx, latent_image=LATENT, **shared))
     _, half = finish(
@@ -138,7 +139,7 @@ def test_denoise_0_returns_the_input_and_1e4_runs_all_steps(toy: Any, says: Says
 
     def run(denoise: float, steps: int) -> Any:
         node = sampling.k_sampler(
-            ctx, model=toy, steps=steps, cfg=1.0, positive=says(1.0), negative=says(0.0), latent_image=given,
+            ctx, model=toy, steps=steps, cfg=1.0, positive=says(1.0), negative=Given(says(0.0)), latent_image=given,
             denoise=denoise,
         )  # fmt: skip
         return finish(node)[1]["samples"]
@@ -151,7 +152,7 @@ def test_denoise_0_returns_the_input_and_1e4_runs_all_steps(toy: Any, says: Says
 
 
 def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> None:
-    positive, negative = says(1.0), says(-0.5, text="dark")
+    positive, negative = says(1.0), Given(says(-0.5))
     _, wanted = finish(
         sampling.k_sampler(
             ctx, model=toy, seed=5, steps=5, cfg=2.0, sampler_name="dpmpp_2m_sde", scheduler="beta", positive=positive,
@@ -160,7 +161,7 @@ def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> Non
     )  # fmt: skip
     sampler = sampling_custom.k_sampler_select("dpmpp_2m_sde")
     sigmas = sampling_custom.basic_scheduler(toy, "beta", 5)
-    guider = sampling_custom.cfg_guider(toy, positive, negative, 2.0)
+    guider = sampling_custom.cfg_guider(ctx, toy, positive, negative, 2.0)
     noise = sampling_custom.random_noise(5)
     _, advanced = finish(sampling_custom.sampler_custom_advanced(ctx, noise, guider, sampler, sigmas, LATENT))
     _, custom = finish(
@@ -175,13 +176,28 @@ def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> Non
     assert ctx.warned == []
 
 
-def test_warnings_reach_the_run(toy: Any, says: Says, ctx: Any) -> None:
-    finish(
-        sampling.k_sampler(
-            ctx, model=toy, steps=1, cfg=1.0, positive=says(1.0), negative=says(0.0, text="x"), latent_image=LATENT
-        )
+@dataclass
+class Unasked:
+    """A lazy input that must not be computed."""
+
+    texts: tuple[str, ...]
+
+    def get(self) -> Any:
+        raise AssertionError("computed for nothing")
+
+    def lost_texts(self) -> tuple[str, ...]:
+        return self.texts
+
+
+@pytest.mark.parametrize(("text", "warned"), [("", []), ("ugly", ["cfg is 1: the negative prompt is not used"])])
+def test_at_cfg_1_the_negative_is_not_computed_and_a_lost_prompt_is_said(
+    toy: Any, says: Says, ctx: Any, text: str, warned: list[str]
+) -> None:
+    node = sampling.k_sampler(
+        ctx, model=toy, steps=1, cfg=1.0, positive=says(1.0), negative=Unasked((text,)), latent_image=LATENT
     )
-    assert ctx.warned == ["cfg is 1: the negative prompt is not used"]
+    assert finish(node)[1]["samples"].shape == (1, 4, 8, 8)
+    assert ctx.warned == warned
 
 
 def test_parts_of_schedules(toy: Any) -> None:
