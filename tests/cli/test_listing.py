@@ -54,6 +54,12 @@ def test_help_lists_every_command(call: Call) -> None:
         assert call(name, "--help").code == 0
 
 
+@pytest.mark.parametrize(("typed", "hint"), [("nods", '"nodes"'), ("flux.json", "pipegraph run flux.json")])
+def test_an_unknown_command_gets_a_hint(call: Call, typed: str, hint: str) -> None:
+    done = call(typed)
+    assert done.code == 2 and hint in done.err
+
+
 def test_nodes_shows_ports_limits_and_defaults(call: Call) -> None:
     done = call("nodes", "ImageVignette", "--nodes", EXAMPLE / "vignette.py")
     assert done.code == 0

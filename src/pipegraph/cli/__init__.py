@@ -28,9 +28,12 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
-            return None
+            from pipegraph.graphs.errors import nearest
+
+            hint = f"Did you mean: pipegraph run {cmd_name}?" if "." in cmd_name else nearest(cmd_name, COMMANDS)
+            raise click.UsageError(f'no such command: "{cmd_name}". {hint}', ctx)
         command: click.Command = import_module(f"{__name__}.{cmd_name}").command
         return command
 
