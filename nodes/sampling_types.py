@@ -49,6 +49,7 @@ def sampling_events(
     ctx: RunContext, guider: Guider, noise: Noise, sampler: Sampler, sigmas: Any, latent: dict[str, Any]
 ) -> Generator[Progress, None, Sampled]:
     """Run a sampler for a node: progress after each step, what it cost into the run record."""
+    from pipegraph.kernels.dispatch import used
     from pipegraph.models.sampling.run import sample
 
     for message in guider.warnings():
@@ -60,5 +61,6 @@ def sampling_events(
         except StopIteration as stop:
             sampled: Sampled = stop.value
             ctx.note("sampling", sampled.report.as_dict())
+            ctx.note("kernels", used())
             return sampled
         yield Progress(step.done, step.total)

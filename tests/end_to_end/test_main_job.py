@@ -51,7 +51,9 @@ def test_words_that_the_model_does_not_know_are_said_aloud(workflow: pg.Workflow
 
 
 def test_auto_is_resolved_and_recorded(workflow: pg.Workflow) -> None:
-    resolved = {r["input"]: r["value"] for r in workflow.run(prompt=PROMPT, steps=1).record["resolved"]}
+    record = workflow.run(prompt=PROMPT, steps=1).record
+    assert record["notes"]["sample"]["kernels"] == {"attention": ["torch"], "linear": ["torch"]}
+    resolved = {r["input"]: r["value"] for r in record["resolved"]}
     card = json.loads((EMBEDDED / "flux-tiny" / "card.json").read_text())["recommend"]
     for name in ("cfg", "sampler_name", "scheduler", "width", "height"):
         assert resolved[name] == card[name]
