@@ -29,6 +29,8 @@ HEAVY = ("torch", "numpy", "diffusers", "transformers", "PIL", "rich")
         ["nodes", "LoadImage"],
         ["graphs"],
         ["models"],
+        ["run", "flux.json", "--help"],
+        ["validate", "flux.json"],
         ["validate", str(EXAMPLE / "graph.json"), "--nodes", str(EXAMPLE)],
     ],
     ids=" ".join,
