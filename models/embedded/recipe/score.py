@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -29,6 +30,7 @@ PAD = 32
 REACH = {None: 8, "small": 22, "big": 4}
 """How far from its place a lone object of each size is looked for, in pixels; 4 for one of two."""
 STRIDE = 2
+"""Shifts are whole pixels of the half-size picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +59,41 @@ def _pad(picture: Pixels) -> Pixels:
 
 def _halve(pictures: Pixels) -> Pixels:
     """Mean of 2 x 2 pixels: [..., H, W, C] -> [..., H/2, W/2, C]."""
-    *n, h, w, c = pictures.shape
-    halves: Pixels = pictures.reshape(*n, h // 2, 2, w // 2, 2, c).mean((-4, -2), dtype=np.float32)
-    return halves
+    rows = pictures[..., ::2, :, :] + pictures[..., 1::2, :, :]
+    return np.asarray((rows[..., ::2, :] + rows[..., 1::2, :]) / 4, np.float32)
+
+
+def _window(place: tuple[float, float, float]) -> tuple[int, int, int]:
+    """Centre (x, y) of a place (cx, cy, height) in the padded picture, and half the side of the window around it."""
+    return round(place[0]) + PAD, round(place[1]) + PAD, int(place[2] * 0.31) * 2
 
 
 @functools.cache
-def _cut_outs(cx: float, cy: float, height: float) -> tuple[list[Thing], Pixels, Pixels]:
-    """All things drawn at one place: premultiplied colour and opacity, [things, 192, 192, 3], from two drawings."""
+def _cut_outs(place: tuple[float, float, float]) -> tuple[list[Thing], Pixels, Pixels]:
+    """All things drawn at a place, from two drawings: premultiplied colour and opacity in the half-size window."""
+    x, y, half = _window(place)
     drawn = []
     for level in (0, 255):
         pictures = []
         for thing in sprites():
             image = Image.new("RGB", (SIZE, SIZE), (level,) * 3)
-            put(image, thing, cx, cy, height)
-            pictures.append(np.pad(np.asarray(image, np.float32), ((PAD, PAD), (PAD, PAD), (0, 0)), mode="edge"))
-        drawn.append(np.stack(pictures))
+            put(image, thing, *place)
+            pictures.append(_pad(np.asarray(image, np.float32))[y - half : y + half, x - half : x + half])
+        drawn.append(_halve(np.stack(pictures)))
     return list(sprites()), drawn[0], 1 - (drawn[1] - drawn[0]) / np.float32(255)
 
 
 def _distances(picture: Pixels, background: str, place: tuple[float, float, float], reach: int) -> dict[Thing, float]:
-    """Squared distance of the picture from each thing drawn at ``place`` (cx, cy, height), best of all shifts."""
-    things, colour, opacity = _cut_outs(*place)
-    x, y, half = round(place[0]) + PAD, round(place[1]) + PAD, int(place[2] * 0.31) * 2
-    window = slice(y - half, y + half), slice(x - half, x + half)
-    candidates = colour[:, *window] + (1 - opacity[:, *window]) * _pad(ideal(background))[window]
-    candidates = _halve(candidates).reshape(len(things), -1)
+    """Squared distance of the picture from each thing drawn at ``place``, best of all shifts up to ``reach``."""
+    things, colour, opacity = _cut_outs(place)
+    x, y, half = _window(place)
+    behind = _halve(_pad(ideal(background))[y - half : y + half, x - half : x + half])
+    candidates = (colour + (1 - opacity) * behind).reshape(len(things), -1)
 
-    padded, limit, cuts = _pad(picture), SIZE + 2 * PAD, []
-    shifts = range(-reach, reach + 1, STRIDE)
-    for top in (y - half + d for d in shifts):
-        for left in (x - half + d for d in shifts):
-            if min(top, left) >= 0 and max(top, left) + 2 * half <= limit:
-                cuts.append(padded[top : top + 2 * half, left : left + 2 * half])
-    seen = _halve(np.stack(cuts)).reshape(len(cuts), -1)
+    reach = min(reach, x - half, y - half, SIZE + 2 * PAD - half - max(x, y)) // STRIDE * STRIDE
+    around = slice(y - half - reach, y + half + reach), slice(x - half - reach, x + half + reach)
+    seen = sliding_window_view(_halve(_pad(picture)[around]), (half, half), axis=(0, 1))
+    seen = np.moveaxis(seen, 2, -1).reshape(-1, candidates.shape[1])
     squares = (candidates**2).sum(1)[:, None] + (seen**2).sum(1) - 2 * candidates @ seen.T
     return dict(zip(things, squares.min(1).tolist(), strict=True))
 
@@ -106,12 +109,13 @@ def score(picture: Pixels, scene: Scene) -> Verdict:
     """Judge one picture, [128, 128, 3] in 0..255, by its scene."""
     reach = 4 if scene.relation else REACH[scene.size]
     objects, colours = [], []
-    for wanted, *place in slots(scene):
-        distance = _distances(picture, scene.background, (place[0], place[1], place[2]), reach)
+    for wanted, x, y, height in slots(scene):
+        distance = _distances(picture, scene.background, (x, y, height), reach)
         objects.append(min(distance, key=distance.__getitem__).name == wanted.name)
         painted = {thing: d for thing, d in distance.items() if thing.name == wanted.name and thing.colour}
         colours.append(min(painted, key=painted.__getitem__) == wanted if wanted.colour else None)
-    border = {k: float(np.median(np.abs(picture - ideal(k))[_border()].sum(-1))) for k in BACKGROUNDS}
+    mask = _border()
+    border = {k: float(np.median(np.abs(picture[mask] - ideal(k)[mask]).sum(-1))) for k in BACKGROUNDS}
     return Verdict(tuple(objects), tuple(colours), min(border, key=border.__getitem__) == scene.background)
 
 
