@@ -193,3 +193,14 @@ def _read(fd: int) -> bytes:
         return os.read(fd, 65536)
     except OSError:  # the other side is closed
         return b""
+
+
+def test_nodes_that_a_lazy_input_asks_for_are_counted(call: Call, write: Write, pack: Path) -> None:
+    nodes = {
+        "late": {"class_type": "Sleep", "inputs": {"steps": 1}},
+        "switch": {"class_type": "ComfySwitchNode", "inputs": {"switch": True, "on_true": ["late", 0], "on_false": 1}},
+        "last": {"class_type": "Sleep", "inputs": {"steps": ["switch", 0]}},
+    }
+    done = call("run", write({"nodes": nodes, "outputs": {"x": ["last", 0]}}), "--nodes", pack)
+    assert done.code == 0, done.err
+    assert "2 nodes to run" in done.err and "[3/3]" in done.err

@@ -46,7 +46,7 @@ class Plain:
     """Lines, for logs and pipes."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.todo: set[str] = set()
         self.finished = 0
         self.speed = Speed()
         self.told = time.monotonic()
@@ -55,18 +55,19 @@ class Plain:
         data = event.data
         match event.kind:
             case "plan":
-                self.total = len(data["todo"])
+                self.todo.update(data["todo"])
                 self.say(plan_line(data))
                 for line in resolved_lines(data):
                     self.say(line)
             case "started":
                 self.speed = Speed()
+                self.todo.add(event.node)  # a lazy input may want nodes that were not planned
             case "progress":
                 self.progress(event)
             case "finished":
                 self.finished += 1
                 if data["seconds"] >= SHORT_SECONDS:
-                    count = f"[{self.finished}/{self.total}]"
+                    count = f"[{self.finished}/{len(self.todo)}]"
                     self.say(f"{count} {name_of(event)}  {data['seconds']:.2f} s{self.speed.words('  (', ')')}")
             case "text":
                 click.echo(data["text"])
@@ -125,8 +126,10 @@ class Bars(Plain):
         if event.kind == "started":
             self.bars.reset(self.node, total=None, description=name_of(event), count="", visible=True)
         elif event.kind in ("plan", "finished"):
-            count = f"{self.finished}/{self.total} nodes"
-            self.bars.update(self.nodes, description="graph", total=self.total, completed=self.finished, count=count)
+            count = f"{self.finished}/{len(self.todo)} nodes"
+            self.bars.update(
+                self.nodes, description="graph", total=len(self.todo), completed=self.finished, count=count
+            )
         elif event.kind == "done":
             self.bars.update(self.node, visible=False)
 
