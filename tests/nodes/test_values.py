@@ -45,6 +45,9 @@ class Once:
         self.asked += 1
         return self.value
 
+    def lost_texts(self) -> tuple[str, ...]:
+        return ()
+
 
 @pytest.mark.parametrize("switch", [False, True])
 def test_switch_asks_only_for_what_it_gives(switch: bool) -> None:
