@@ -66,4 +66,4 @@ def test_at_cfg_1_the_negative_is_not_encoded_and_its_prompt_not_lost_in_silence
     assert [w for w in result.warnings if "negative prompt is not used" in str(w)]
     result = workflow.run(cfg=1.0, steps=1)
     assert not [w for w in result.warnings if "negative" in str(w)]
-    assert "negative" in workflow.run(cfg=2.0, steps=1).timings
+    assert "negative" in workflow.run(cfg=2.0, steps=1, negative="a small dress").timings
