@@ -62,7 +62,7 @@ class Scenes:
 
     def batch(self, count: int, fresh: int) -> tuple[Tensor, tuple[Tensor, Tensor], list[Facts]]:
         """Latents [count, 64, 64], (T5 ids, CLIP ids) and facts; ``fresh`` scenes are rendered first."""
-        self._draw(count if len(self.latents) < count else fresh)
+        self._draw(count if len(self.latents) < 50 * count else fresh)
         index = self.rng.choices(range(len(self.latents)), k=count)
         empty = (t5_ids(""), clip_ids(""), NOTHING)
         prompts = [empty if self.rng.random() < DROPOUT else self.prompts[i] for i in index]
@@ -228,10 +228,11 @@ def main() -> None:
             save_weights(ema, args.state / "weights.safetensors", run.pictures)
 
     began, step, stop = time.time(), 0, False
+    warm = 0 if run.pictures == 0 else 40  # steps of warm-up that a resumed run has behind it
     losses: list[tuple[float, float]] = []
     while not stop:
         done = (time.time() - began) / 60 / args.minutes
-        losses.append(run.step(scenes, args.batch, args.rate * rate_at(done, step, args.decay_from)))
+        losses.append(run.step(scenes, args.batch, args.rate * rate_at(done, warm + step, args.decay_from)))
         run.pictures += args.batch * (args.world - 1)
         step += 1
         if step % args.every == 0:
