@@ -204,3 +204,25 @@ def test_nodes_that_a_lazy_input_asks_for_are_counted(call: Call, write: Write, 
     done = call("run", write({"nodes": nodes, "outputs": {"x": ["last", 0]}}), "--nodes", pack)
     assert done.code == 0, done.err
     assert "2 nodes to run" in done.err and "[3/3]" in done.err
+
+
+@pytest.mark.parametrize(("stream", "more"), [("stdout", ["--json"]), ("stdout", []), ("stderr", [])])
+def test_a_reader_that_goes_away_does_not_end_the_run(
+    write: Write, pack: Path, tmp_path: Path, stream: str, more: list[str]
+) -> None:
+    nodes = {
+        "wait": {"class_type": "Sleep", "inputs": {"steps": 2}},
+        "say": {"class_type": "PreviewAny", "inputs": {"source": ["wait", 0]}},
+        "late": {"class_type": "Sleep", "inputs": {"steps": 1}},
+        "picture": {"class_type": "EmptyImage", "inputs": {"width": ["late", 0], "height": 8}},
+        "save": {"class_type": "SaveImage", "inputs": {"images": ["picture", 0]}},
+    }
+    out = tmp_path / "made"
+    read, written = os.pipe()
+    os.close(read)  # nobody reads from the start
+    command = [sys.executable, "-m", "pipegraph", "run", write({"nodes": nodes}), "--nodes", pack, "--out", out, *more]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, stream: written}
+    done = subprocess.run(command, **streams, timeout=60)  # type: ignore[call-overload]
+    os.close(written)
+    assert done.returncode == 0, done.stderr
+    assert [path.suffix for path in out.iterdir()] == [".png"]

@@ -72,14 +72,20 @@ def main(args: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as done:
         code = done.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        code = INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        code = _interrupted()
+    except BrokenPipeError:  # the reader of a list has gone, as with `| head`; a run goes on without its reader
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = DONE
+        code = FAILED if ctx and ctx.invoked_subcommand == "run" else DONE
     except Exception as error:
         code = _report(error, as_json=bool(ctx and ctx.meta.get("pipegraph.json")))
     sys.exit(code)
+
+
+def _interrupted() -> int:
+    from . import show
+
+    show.echo("interrupted", err=True)
+    return INTERRUPTED
 
 
 def _report(error: Exception, as_json: bool) -> int:
@@ -94,8 +100,7 @@ def _report(error: Exception, as_json: bool) -> int:
         case RunError(problem=problem):
             found, code = (problem,) if not as_json else (), FAILED  # its events have told it
         case Cancelled():
-            click.echo("interrupted", err=True)
-            return INTERRUPTED
+            return _interrupted()
         case DeclarationError():
             found, code = (Problem(code="bad_declaration", message=str(error)),), WRONG
         case click.ClickException() if as_json:

@@ -17,7 +17,7 @@ import click
 
 from pipegraph.runtime.events import Event
 
-from .show import json_line
+from .show import echo, json_line
 
 QUIET_SECONDS = 5.0
 """Plain progress of one node is told at most this often."""
@@ -70,7 +70,7 @@ class Plain:
                     count = f"[{self.finished}/{len(self.todo)}]"
                     self.say(f"{count} {name_of(event)}  {data['seconds']:.2f} s{self.speed.words('  (', ')')}")
             case "text":
-                click.echo(data["text"])
+                echo(data["text"])
             case "warning":
                 self.say(f"{click.style('warning', fg='yellow')}: {data['message']}")
             case "saved" if not data.get("temporary"):
@@ -85,11 +85,11 @@ class Plain:
             self.say(f"  {name_of(event)} {done}/{total}{self.speed.words('  ')}")
 
     def saved(self, path: Path) -> None:
-        click.echo(path)
+        echo(path)
 
     def say(self, line: str) -> None:
         self.told = time.monotonic()
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 class Bars(Plain):
@@ -145,7 +145,7 @@ class Bars(Plain):
         if sys.stdout.isatty():
             self.say(f"saved {path}")
         else:
-            click.echo(path)
+            echo(path)
 
     def say(self, line: str) -> None:
         from rich.text import Text

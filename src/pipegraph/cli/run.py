@@ -14,7 +14,7 @@ from pipegraph.runtime.errors import RunError
 
 from .call import GraphCommand, allow_paths, call_of
 from .nodes import load_catalog, nodes_option
-from .show import json_line
+from .show import echo, json_line
 
 
 @click.command(cls=GraphCommand)
@@ -75,7 +75,7 @@ def command(
         raise
     if keep_record:
         path = _save_record(result.record, [*result.files], out, result.run_id)
-        json_line({"event": "record", "path": str(path)}) if as_json else click.echo(f"record {path}", err=True)
+        json_line({"event": "record", "path": str(path)}) if as_json else echo(f"record {path}", err=True)
 
 
 def _interrupt(*_: Any) -> NoReturn:
@@ -86,9 +86,9 @@ def _interrupt(*_: Any) -> NoReturn:
 def _locate(cause: BaseException, debug: bool) -> None:
     """Tell on stderr where a node failed."""
     if debug:
-        click.echo("".join(traceback.format_exception(cause)), err=True)
+        echo("".join(traceback.format_exception(cause)), err=True)
     elif frames := traceback.extract_tb(cause.__traceback__):
-        click.echo(f"failed at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}", err=True)
+        echo(f"failed at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}", err=True)
 
 
 def _save_record(record: dict[str, Any], files: list[Path], out: Path, run_id: str) -> Path:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -32,11 +34,26 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
 def problems(found: Sequence[Problem], what: str = "") -> None:
     """Print every problem on stderr, one after the other, and how many there are."""
     for problem in found:
-        click.echo(click.style("error", fg="red", bold=True) + f"[{problem.code}] {problem}", err=True)
+        echo(click.style("error", fg="red", bold=True) + f"[{problem.code}] {problem}", err=True)
     if what and len(found) > 1:
-        click.echo(f"{len(found)} problems in {what}; nothing was run", err=True)
+        echo(f"{len(found)} problems in {what}; nothing was run", err=True)
 
 
 def json_line(value: Any) -> None:
     """Print one value as one line of strict JSON on stdout, at once."""
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
+    echo(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def echo(message: Any, err: bool = False) -> None:
+    """Print a line for a reader who may have gone, as with ``| head``: then the stream is muted and work goes on."""
+    try:
+        click.echo(message, err=err)
+    except BrokenPipeError:
+        mute(sys.stderr if err else sys.stdout)
+
+
+def mute(stream: TextIO) -> None:
+    """Let what is written to a stream, and what it still holds, go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
