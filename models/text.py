@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .family import EncoderFacts, Family
+from .words import unread, words
 
 if TYPE_CHECKING:
     from .adapters.lora import Lora
@@ -35,7 +36,7 @@ class Tokens:
     dropped: str = ""
     """The end of the prompt that the encoder does not read."""
     unknown: tuple[str, ...] = ()
-    """Words that the tokenizer has no token for."""
+    """Words, as written, that the tokenizer has no token for or reads in part only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +62,10 @@ class Encoder:
         dropped: list[str] = []
         for piece, weight in weighted(text):
             read = self.tokenizer(piece, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-            if cut := read["offset_mapping"][room - len(ids) :]:
-                dropped.append(piece[cut[0][0] :])
             kept = read["input_ids"][: room - len(ids)]
-            for token, (first, last) in zip(kept, read["offset_mapping"], strict=False):
-                if token == self.tokenizer.unk_token_id != end:
-                    unknown[piece[first:last]] = None
+            end_read = _end_read(piece, read["offset_mapping"], len(kept))
+            dropped.append(piece[end_read:])
+            unknown |= dict.fromkeys(unread(self.tokenizer, piece, read, end_read))
             ids += kept
             weights += [weight] * len(kept)
         used = len(start) + len(ids) + 1
@@ -144,12 +143,26 @@ class TextEncoder:
         said = []
         if all(t.dropped for t in tokens.values()):
             name = min(tokens, key=lambda name: len(tokens[name].dropped))
-            limit, dropped = self.encoders[name].limit, tokens[name].dropped.strip()
+            limit, dropped = self.encoders[name].limit, _short(tokens[name].dropped.strip(), 200)
             said.append(f'the prompt is longer than {limit} tokens; not read: "{dropped}"')
         if unknown := dict.fromkeys(w for t in tokens.values() for w in t.unknown):
-            words = ", ".join(f'"{w}"' for w in unknown)
-            said.append(f"unknown words are ignored: {words}; `pipegraph models {self.name}` lists the known ones")
+            listed = ", ".join(f'"{_short(w, 40)}"' for w in [*unknown][:20])
+            listed += f" and {len(unknown) - 20} more" if len(unknown) > 20 else ""
+            said.append(f"unknown words are ignored: {listed}; `pipegraph models {self.name}` lists the known ones")
         return said
+
+
+def _end_read(text: str, offsets: Sequence[tuple[int, int]], kept: int) -> int:
+    """Where the part of a text begins that no kept token holds; a word of which nothing was read belongs to it."""
+    if kept >= len(offsets):
+        return len(text)
+    at = offsets[kept][0]
+    start = next((start for start, stop in words(text) if start <= at < stop), at)
+    return max(start, offsets[kept - 1][1]) if kept else start
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "…"
 
 
 def weighted(text: str) -> list[tuple[str, float]]:

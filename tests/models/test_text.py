@@ -9,6 +9,7 @@ from pipegraph.models import paths
 from pipegraph.models.loading.load import Place, load_text_encoders
 from pipegraph.models.loading.source import encoder_files
 from pipegraph.models.text import TextEncoder, weighted
+from pipegraph.models.words import unread
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,50 @@ def test_dropped_text_and_unknown_words(clip: TextEncoder) -> None:
     assert said[0] == 'the prompt is longer than 16 tokens; not read: "snow at night"'
     assert said[1].startswith('unknown words are ignored: "zebra"; `pipegraph models embedded/flux-tiny`')
     assert clip.remarks(clip.tokenize("a red apple")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("红苹果 в снегу", ["红苹果", "в", "снегу"]),
+        ("a café, 3 apples; cat's!", ["café", "3", "apples", "cat's"]),
+        ("a cat\N{SLICE OF PIZZA} on the beach \N{RED APPLE}", ["cat\N{SLICE OF PIZZA}", "\N{RED APPLE}"]),
+        ("a \N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}", ["\N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN}"]),
+        ("a (red:1.2) (красный:1.3) cat", ["красный"]),
+        ("a GREY hamburger at the seaside - \N{EM DASH} (really)...", ["really"]),
+        ("a red cat" + " cat" * 20 + " 苹果", []),  # not read at all, which is another remark
+    ],
+)
+def test_whatever_is_passed_over_is_told_as_written(clip: TextEncoder, text: str, unknown: list[str]) -> None:
+    assert [*clip.tokenize(text)["t5xxl"].unknown] == unknown
+    assert [*clip.tokenize(text)["clip_l"].unknown] == unknown
+
+
+def test_a_rewritten_word_is_cut_off_whole(clip: TextEncoder) -> None:
+    assert clip.tokenize("cat " * 15 + "seaside cat")["t5xxl"].dropped == "seaside cat"
+
+
+def test_long_words_are_told_in_short(clip: TextEncoder) -> None:
+    for text in ("z" * 10_000, " ".join(f"{i}" for i in range(1000)), "cat " * 10_000):
+        (said,) = clip.remarks(clip.tokenize(text))
+        assert "…" in said or "and 980 more" in said
+        assert len(said) < 300
+
+
+@pytest.mark.parametrize("normalizer", [None, "NFC", "NFKC"])
+def test_a_tokenizer_of_bytes_passes_nothing_over(normalizer: str | None) -> None:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    bytes_ = Tokenizer(models.BPE(alphabet, []))
+    bytes_.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if normalizer:
+        bytes_.normalizer = getattr(normalizers, normalizer)()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_)
+    text = "红 cafe\u0301 \u1112\u1161\u11ab \N{MAN}\N{ZERO WIDTH JOINER}\N{WOMAN} \ufb01 3½ ❤\ufe0f"
+    read = tokenizer(text, return_offsets_mapping=True)
+    assert [*unread(tokenizer, text, read, len(text))] == []
 
 
 @pytest.mark.parametrize(
