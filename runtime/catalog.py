@@ -52,6 +52,8 @@ class Entry:
     plain: frozenset[str] = field(init=False)
     """Inputs that take numbers, texts or booleans only."""
     lazy: frozenset[str] = field(init=False)
+    shared: bool = field(init=False)
+    """Takes values, such as tensors, that a node could change in place."""
     unlimited: Mapping[str, type] = field(init=False)
     """Inputs that any value of one Python type fits."""
     file_inputs: frozenset[str] = field(init=False)
@@ -68,6 +70,7 @@ class Entry:
         put(self, "plain_outputs", tuple(i for i, kind in enumerate(types) if kind in PLAIN))
         put(self, "plain", frozenset(p.name for p in ports if is_plain(p)))
         put(self, "lazy", frozenset(p.name for p in ports if p.lazy))
+        put(self, "shared", any(not is_plain(p) for p in ports))
         put(self, "unlimited", {p.name: kind for p in ports if (kind := unlimited(p))})
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipegraph.graphs.errors import Problem, shown
 
-from . import files
+from . import files, sharing
 from . import record as record_of
 from .cache import MemoryCache, measure
 from .catalog import Entry
@@ -194,6 +194,8 @@ class Execution:
             emit("started", node.id, node.title)
         start = time.perf_counter()
         given: dict[str, Any] = {}
+        before = self.inputs(step) if node.entry.shared else []
+        changed = ""
         try:
             given = self.given(step)
             result = spec.fn(**given)
@@ -206,11 +208,26 @@ class Execution:
             raise self.failure(step, given, e) from e
         finally:
             given.clear()  # a traceback that somebody keeps must not keep the tensors
+            if before and (changed := sharing.changed(before)):
+                self.cache.clear()  # other results may hold what was changed
+            before.clear()
             seconds = self.timings[node.id] = self.timings[node.id] + time.perf_counter() - start
+        if changed:
+            message = f"{spec.id} changed its input {changed} in place; a node must work on a copy"
+            raise RunError(Problem(code="changed_input", message=message, node=node.id, title=node.title))
         self.values[step.at] = outputs
         self.done[step.at] = 1
         self.keep(step, outputs)
         emit("finished", node.id, node.title, {"seconds": seconds})
+
+    def inputs(self, step: Step) -> list[sharing.Held]:
+        """What the node is handed that it might change: the values of links that are there already."""
+        plain, values = step.node.entry.plain, self.values
+        return [
+            sharing.held(name, there[output])
+            for name, source, output in step.links
+            if name not in plain and (there := values[source]) is not None
+        ]
 
     def given(self, step: Step) -> dict[str, Any]:
         """The arguments of the node's function."""
@@ -301,7 +318,8 @@ class Execution:
         )
 
     def result(self, began: float, seconds: float) -> Result:
-        outputs = {name: self.values[i][output] for name, (i, output) in self.plan.outputs.items()}  # type: ignore[index]
+        found = {name: self.values[i][output] for name, (i, output) in self.plan.outputs.items()}  # type: ignore[index]
+        outputs = {name: sharing.copied(value) for name, value in found.items()}  # the cache hands out the same ones
         paths = [saved.path for saved in self.saved if not saved.temporary]
         run = {
             "id": self.id,
