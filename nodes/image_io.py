@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pipegraph.models import paths
-from pipegraph.runtime.node import FileInput, NodeEvent, RunContext, Saved, node, outputs
+from pipegraph.runtime.node import FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
 
 from .wire import Image, Mask
 
@@ -30,6 +30,7 @@ def _names() -> list[str]:
 
 
 InputPicture = Annotated[str, FileInput(_find, _names)]
+NamePrefix = Annotated[str, FileName(lambda prefix: _file_name(prefix, 1, 1, 0, datetime.now()))]
 
 
 @outputs
@@ -71,7 +72,9 @@ def load_image_mask(image: InputPicture, channel: Literal["alpha", "red", "green
 
 
 @node("SaveImage", category="image", effect="writes", output_node=True, output="images")
-def save_image(images: Image, ctx: RunContext, filename_prefix: str = "ComfyUI") -> Generator[NodeEvent, None, Image]:
+def save_image(
+    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI"
+) -> Generator[NodeEvent, None, Image]:
     """Save pictures as 8-bit PNG with the graph that made them inside.
 
     Values are clipped to 0..1 and rounded to the nearest of 256 levels. A picture with values that are not finite is

@@ -97,16 +97,41 @@ def sweep_old(folder: Path, *, age: float = DAY) -> None:
             continue
 
 
-def _split(folder: Path, name: str) -> tuple[Path, str, str]:
-    """Folder of the file, and its name before and after the counter."""
+def check_name(name: str) -> list[str]:
+    """The parts of a name for ``write_new``; ValueError with a sentence if it is not allowed."""
     parts = name.replace("\\", "/").split("/")
     if "\0" in name or any(p in ("", ".", "..") or p.endswith((" ", ".")) for p in parts) or ":" in parts[0]:
         raise ValueError(f"{name!r} is not a name of a file inside the output folder")
     if name.count("%n") != 1 or "%n" not in parts[-1]:
         raise ValueError(f"{name!r} must hold %n, the counter, once, in its last part")
-    before, _, after = parts[-1].partition("%n")
-    if len(os.fsencode(parts[-1])) > 240:
+    if max(len(part.encode(errors="surrogateescape")) for part in parts) > 240:
         raise ValueError(f"{name[:40]!r}… is too long for the name of a file")
+    return parts
+
+
+def check_folder(folder: Path) -> None:
+    """Find out whether files can be written to a folder that may not exist yet; leaves nothing behind.
+
+    Raises:
+        OSError: they cannot.
+    """
+    made: list[Path] = []
+    try:
+        for place in [*reversed(folder.parents), folder]:
+            if not place.is_dir():
+                place.mkdir(exist_ok=True)
+                made.append(place)
+        _write_temp(folder, b"").unlink()
+    finally:
+        for place in reversed(made):
+            with suppress(OSError):  # another run has written there meanwhile
+                place.rmdir()
+
+
+def _split(folder: Path, name: str) -> tuple[Path, str, str]:
+    """Folder of the file, and its name before and after the counter."""
+    parts = check_name(name)
+    before, _, after = parts[-1].partition("%n")
     place = folder.joinpath(*parts[:-1])
     if not place.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"{name!r} leads out of the output folder")

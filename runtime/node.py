@@ -78,6 +78,16 @@ class FileInput:
 
 
 @dataclass(frozen=True, slots=True)
+class FileName:
+    """A STRING input from which the name of a file to write is made; a bad one is found before anything runs.
+
+    ``example`` gives a name for ``RunContext.write`` as the node will make it from the text.
+    """
+
+    example: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Auto:
     """The value ``"auto"`` is allowed: the plan puts the model's recommendation for ``key`` in its place."""
 
@@ -213,6 +223,7 @@ class Port:
     step: float | None = None
     choices: tuple[str, ...] | Callable[[], Sequence[str]] | None = None
     file: FileInput | None = None
+    file_name: FileName | None = None
     auto: str | None = None
     seed: bool = False
     multiline: bool = False
@@ -399,6 +410,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"choices": mark.names}
         case FileInput():
             return {"file": mark}
+        case FileName():
+            return {"file_name": mark}
         case Auto():
             return {"auto": mark.key}
         case Step():

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pipegraph.graphs.errors import nearest, shown
 
+from . import files
 from .node import Port, broken_limit
 
 PLAIN: Final = frozenset(("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"))
@@ -39,6 +40,7 @@ def is_plain(port: Port) -> bool:
 def unlimited(port: Port) -> type | None:
     """The Python type of which every value fits the port as it is, if there is one."""
     limits = (port.minimum, port.maximum, port.above, port.below, port.multiple_of, port.choices, port.file, port.auto)
+    limits += (port.file_name,)
     if port.seed or any(limit is not None for limit in limits):
         return None
     return {"INT": int, "STRING": str, "BOOLEAN": bool}.get(port.type)
@@ -102,6 +104,11 @@ def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: b
     limit = broken_limit(port, value)
     if limit:
         raise Misfit("out_of_range", "out of range", limit)
+    if port.file_name:
+        try:
+            files.check_name(port.file_name.example(value))
+        except ValueError as e:
+            raise Misfit("bad_file_name", str(e), "a name inside the output folder") from None
     return value
 
 

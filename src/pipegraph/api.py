@@ -20,6 +20,7 @@ from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import CheckedGraph, check
 from pipegraph.runtime.errors import GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
+from pipegraph.runtime.files import check_folder
 from pipegraph.runtime.plan import Plan, Settings, plan
 from pipegraph.runtime.run import Result, Runner
 
@@ -106,6 +107,8 @@ class Workflow:
             Cancelled: ``cancel`` was called, or Ctrl-C pressed.
         """
         planned = self.plan(overrides, **inputs)
+        if any(step.node.entry.spec.effect == "writes" and step.node.entry.spec.context for step in planned.steps):
+            _writable(self.out)
         run_id = uuid4().hex[:12]
         self._running.add(run_id)
         try:
@@ -182,6 +185,15 @@ def _device(name: str) -> str:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise _wrong("device", name, "auto, cpu, cuda or cuda:0, ...", str(error).split("\n")[0]) from error
     return f"{device.type}:{device.index or 0}" if device.type == "cuda" else str(device)
+
+
+def _writable(out: Path) -> None:
+    """Find out before the work is done whether its results can be saved."""
+    try:
+        check_folder(out)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise _wrong("out", str(out), "a folder that can be written", why) from error
 
 
 def _kernels(choices: str) -> dict[str, str]:

@@ -80,6 +80,12 @@ def test_texts_go_to_stdout_and_progress_to_stderr(call: Call, write: Write) -> 
     assert "nodes to run" in done.err and "done in" in done.err
 
 
+@pytest.mark.parametrize("text", ["fox " * 200, "x" * 5000, "~nobody here", "a/\n" * 90])
+def test_a_text_that_can_be_no_path_is_a_text(call: Call, write: Write, text: str) -> None:
+    done = call("run", write(TEXT), "--text", text, "--times", "1")
+    assert (done.code, done.out) == (0, text + "\n")
+
+
 def test_saved_paths_go_to_stdout(call: Call, picture: Path) -> None:
     done = vignette(call, picture, "--out", "pictures", "--strength", "1")
     (path,) = done.out.splitlines()
@@ -138,6 +144,16 @@ def test_a_wrong_graph_runs_nothing(call: Call, picture: Path) -> None:
 def test_settings_this_machine_does_not_have(call: Call, write: Write, option: str, value: str, code: str) -> None:
     done = call("run", write(TEXT), option, value)
     assert done.code == 2 and f"error[{code}]" in done.err and value in done.err
+
+
+def test_where_to_save_is_tried_before_anything_runs(call: Call, picture: Path) -> None:
+    for out in ("/dev/null", "/proc/nothing", picture):
+        done = vignette(call, picture, "--out", str(out))
+        assert done.code == 2 and not done.out and "error[bad_out]" in done.err and str(out) in done.err
+    for prefix in ("../../evil", "/tmp/evil", "a/./b", "x" * 300, "%n%n"):
+        done = vignette(call, picture, "--set", f"save.filename_prefix={prefix}")
+        assert done.code == 2 and "error[bad_file_name]" in done.err and not Path("output").exists()
+    assert vignette(call, picture, "--set", "save.filename_prefix=a/%date:yyyy-MM-dd%/b").code == 0
 
 
 def test_a_node_that_fails(call: Call, write: Write, pack: Path) -> None:

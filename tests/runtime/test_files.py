@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipegraph.runtime import files
-from pipegraph.runtime.files import replace_file, sweep, sweep_old, write_new
+from pipegraph.runtime.files import check_folder, replace_file, sweep, sweep_old, write_new
 
 
 def names(folder: Path) -> list[str]:
@@ -139,3 +139,13 @@ def test_old_previews_are_swept(tmp_path: Path) -> None:
         os.utime(path, (time.time() - age,) * 2)
     sweep_old(tmp_path)
     assert names(tmp_path) == ["new.png"]
+
+
+def test_a_folder_is_tried_and_nothing_is_left(tmp_path: Path) -> None:
+    check_folder(tmp_path / "a" / "b")
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "file").write_text("x")
+    for wrong in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nothing"), Path("/dev/null")):
+        with pytest.raises(OSError, match=r".+"):
+            check_folder(wrong)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
