@@ -22,6 +22,8 @@ INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
 _ROOT_KEYS: Final = ("pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
 _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
+_FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate"))
+"""Parts of ComfyUI's forms that older files list among a node's inputs; they mean nothing there."""
 _SOUND: Final = frozenset((str, int, bool, type(None)))
 _SCALARS: Final = _SOUND | {float}
 
@@ -104,6 +106,8 @@ class _Reader:
         self.problems.append(Problem(code=code, message=message, place=place, **more))
 
     def read(self, document: Any) -> Graph:
+        if isinstance(document, Mapping) and _is_api(inner := document.get("prompt")):  # the body of a /prompt request
+            document = inner
         if not isinstance(document, Mapping):
             self.bad("unknown_form", "a graph is a JSON object", self.source, got=shown(document))
         elif "pipegraph" in document:
@@ -113,7 +117,7 @@ class _Reader:
             self.bad(
                 "ui_form", "this is the editor's form of a ComfyUI graph, not its API form", self.source, hint=hint
             )
-        elif document and all(_is_map(n) and "class_type" in n for n in document.values()):
+        elif _is_api(document):
             nodes = self.nodes(document, "", strict=False)
             return Graph(nodes=nodes, form="api", source=self.source, workflow=self.workflow)
         else:
@@ -192,6 +196,8 @@ class _Reader:
         if not _is_map(given):
             self.bad("bad_graph", '"inputs" of a node must be an object', place + id, node=id, got=shown(given))
             given = {}
+        if not strict and not _FORM_KEYS.isdisjoint(given):
+            given = {name: value for name, value in given.items() if name not in _FORM_KEYS}
         inputs = {
             name: value if type(value) in _SOUND else self.value(value, id, name) for name, value in given.items()
         }
@@ -258,6 +264,11 @@ class _Reader:
             choices=tuple(choices) if choices is not None else None,
             multiline=given.get("multiline") is True,
         )
+
+
+def _is_api(value: Any) -> bool:
+    """Whether every value of a mapping, which has some, is a node."""
+    return _is_map(value) and bool(value) and all(_is_map(n) and "class_type" in n for n in value.values())
 
 
 def _is_map(value: Any) -> bool:

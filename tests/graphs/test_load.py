@@ -180,3 +180,16 @@ def test_nearest_names() -> None:
 def test_ten_thousand_nodes() -> None:
     nodes = {str(i): {"class_type": "X", "inputs": {"v": [str(i + 1), 0]}} for i in range(10_000)}
     assert isinstance(load(nodes), Graph)
+
+
+def test_parts_of_forms_are_no_inputs_in_the_api_form() -> None:
+    inputs = {"image": "a.png", "upload": "image", "choose file to upload": "image", "control_after_generate": "fixed"}
+    node = {"class_type": "LoadImage", "inputs": inputs}
+    assert load({"1": node}).nodes["1"].inputs == {"image": "a.png"}
+    assert load({"pipegraph": 1, "nodes": {"1": node}}).nodes["1"].inputs == inputs
+
+
+def test_the_body_of_a_prompt_request_is_a_graph() -> None:
+    nodes = {"prompt": {"class_type": "A", "inputs": {}}, "2": {"class_type": "B", "inputs": {"a": ["prompt", 0]}}}
+    body = {"prompt": nodes, "client_id": "x", "extra_data": {}}
+    assert load(body).nodes == load(nodes).nodes and load(body).form == "api"
