@@ -39,9 +39,8 @@ def is_plain(port: Port) -> bool:
 
 def unlimited(port: Port) -> type | None:
     """The Python type of which every value fits the port as it is, if there is one."""
-    limits = (port.minimum, port.maximum, port.above, port.below, port.multiple_of, port.choices, port.file, port.auto)
-    limits += (port.file_name,)
-    if port.seed or any(limit is not None for limit in limits):
+    limits = (port.minimum, port.maximum, port.above, port.below, port.multiple_of, port.choices)
+    if port.seed or any(limit is not None for limit in (*limits, port.file, port.file_name, port.auto)):
         return None
     return {"INT": int, "STRING": str, "BOOLEAN": bool}.get(port.type)
 

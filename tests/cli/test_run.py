@@ -156,6 +156,17 @@ def test_where_to_save_is_tried_before_anything_runs(call: Call, picture: Path) 
     assert vignette(call, picture, "--set", "save.filename_prefix=a/%date:yyyy-MM-dd%/b").code == 0
 
 
+def test_a_run_that_gives_nothing_says_so(call: Call, write: Write) -> None:
+    nodes = {"picture": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8}}}
+    outputs = {"image": ["picture", 0]}
+    done = call("run", write({"nodes": nodes, "outputs": outputs}))
+    assert (done.code, done.out) == (0, "") and "SaveImage" in done.err
+    nodes["show"] = {"class_type": "PreviewImage", "inputs": {"images": ["picture", 0]}}
+    done = call("run", write({"nodes": nodes}))
+    shown = [line.removeprefix("preview ") for line in done.err.splitlines() if line.startswith("preview ")]
+    assert (done.code, done.out) == (0, "") and "warning" not in done.err and Path(*shown).is_file()
+
+
 def test_a_node_that_fails(call: Call, write: Write, pack: Path) -> None:
     graph = write({"nodes": {"f": {"class_type": "Fail", "inputs": {"text": "no good"}}}, "outputs": {"x": ["f", 0]}})
     done = call("run", graph, "--nodes", pack)

@@ -73,7 +73,9 @@ class Plain:
                 echo(data["text"])
             case "warning":
                 self.say(f"{click.style('warning', fg='yellow')}: {data['message']}")
-            case "saved" if not data.get("temporary"):
+            case "saved" if data.get("temporary"):
+                self.say(f"preview {data['path']}")
+            case "saved":
                 self.saved(Path(data["path"]))
             case "done" if data["status"] == "done":
                 self.say(f"done in {data['seconds']:.2f} s")

@@ -73,6 +73,9 @@ def command(
         if cause := error.__cause__:
             _locate(cause, debug)
         raise
+    if not any(event.kind in ("saved", "text") for event in result.events.since()):
+        hint = "add a node that does, e.g. SaveImage or PreviewAny"
+        echo(f"{click.style('warning', fg='yellow')}: no node of this graph saved or showed anything; {hint}", err=True)
     if keep_record:
         path = _save_record(result.record, [*result.files], out, result.run_id)
         json_line({"event": "record", "path": str(path)}) if as_json else echo(f"record {path}", err=True)
