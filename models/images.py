@@ -17,6 +17,8 @@ Operation = Literal["multiply", "add", "subtract", "and", "or", "xor"]
 
 _LUMA: Final = (0.299, 0.587, 0.114)
 """Weights of R, G, B in the gray of ITU-R BT.601."""
+_FAINT: Final = 1 / 255
+"""The least alpha that is not transparent."""
 _FINE: Final = 2.0**20
 """Steps in which the length of a gradient is told apart."""
 _AROUND: Final = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
@@ -27,7 +29,8 @@ def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = 
     """Scale pictures [B, H, W, C] to ``height`` x ``width`` pixels.
 
     No method but ``area`` and ``lanczos`` smooths when it shrinks. What bicubic and Lanczos overshoot is clipped;
-    Lanczos works on 8 bits a channel.
+    Lanczos works on 8 bits a channel (RGBA: on float32). The colours of RGBA pictures count by their alpha (except for
+    nearest-exact), so that what is hidden below transparent parts does not bleed into the rest.
 
     Args:
         image: Pictures; any number of channels.
@@ -40,10 +43,21 @@ def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = 
         image = _cut_to_aspect(image, width / height)
     if image.shape[1:3] == (height, width):
         return image
-    if method == "lanczos":
-        return _lanczos(image, width, height)
-    scaled = F.interpolate(image.movedim(-1, 1), size=(height, width), mode=method).movedim(1, -1)
+    if image.shape[-1] == 4 and method != "nearest-exact":
+        return _by_alpha(image, width, height, method)
+    scaled = (
+        _eight_bit_lanczos(image, width, height) if method == "lanczos" else _filtered(image, width, height, method)
+    )
     return scaled.clamp(0, 1) if method == "bicubic" else scaled
+
+
+def _by_alpha(image: Tensor, width: int, height: int, method: Method) -> Tensor:
+    """Scale RGBA pictures so that a colour counts by its alpha; what stays transparent keeps its hidden colours."""
+    colours, alpha = image[..., :3], image[..., 3:]
+    both = _filtered(torch.cat([colours, colours * alpha, alpha], -1), width, height, method)
+    hidden, shown, alpha = both.split([3, 3, 1], -1)
+    colours = torch.where(alpha < _FAINT, hidden, shown / alpha.clamp_min(_FAINT))
+    return torch.cat([colours, alpha], -1).clamp(0, 1)
 
 
 def resize_mask(mask: Tensor, width: int, height: int, method: Method = "bilinear") -> Tensor:
@@ -61,14 +75,27 @@ def _cut_to_aspect(image: Tensor, aspect: float) -> Tensor:
     return image[:, y : h - y]
 
 
+def _filtered(image: Tensor, width: int, height: int, method: Method) -> Tensor:
+    """Pictures at another size, each channel for itself; what overshoots is not clipped."""
+    if method == "lanczos":
+        return _lanczos(image.detach().cpu().float(), width, height).to(image)
+    return F.interpolate(image.movedim(-1, 1), size=(height, width), mode=method).movedim(1, -1)
+
+
+def _eight_bit_lanczos(image: Tensor, width: int, height: int) -> Tensor:
+    """Lanczos on 8 bits a channel, as ComfyUI does it."""
+    eight_bit = (image.detach().cpu().float().clamp(0, 1) * 255 + 0.5).to(torch.uint8)
+    return _lanczos(eight_bit, width, height).to(image) / 255
+
+
 def _lanczos(image: Tensor, width: int, height: int) -> Tensor:
-    """Pillow's Lanczos filter, which smooths when it shrinks, on 8 bits a channel as ComfyUI does."""
+    """Pillow's Lanczos filter, which smooths when it shrinks, on uint8 (rounded and clipped) or float32 pictures."""
     from PIL import Image
 
-    planes = (image.detach().cpu().float().clamp(0, 1) * 255 + 0.5).to(torch.uint8).movedim(-1, 1).flatten(0, 1)
-    scaled = [Image.fromarray(p).resize((width, height), Image.Resampling.LANCZOS) for p in planes.numpy()]
+    planes = image.movedim(-1, 1).flatten(0, 1).numpy()
+    scaled = [Image.fromarray(p).resize((width, height), Image.Resampling.LANCZOS) for p in planes]
     stack = torch.from_numpy(np.stack([np.asarray(p) for p in scaled]))
-    return stack.reshape(image.shape[0], image.shape[-1], height, width).movedim(1, -1).to(image) / 255
+    return stack.reshape(image.shape[0], image.shape[-1], height, width).movedim(1, -1)
 
 
 def repeat_to(batch: Tensor, count: int) -> Tensor:

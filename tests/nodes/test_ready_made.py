@@ -60,6 +60,19 @@ def test_inpainting_leaves_the_rest_to_the_pixel(tmp_path: Path) -> None:
     assert np.abs(made[~kept] - given[~kept][:, :3]).mean() > 5
 
 
+def test_inpainting_leaves_the_rest_when_it_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = np.full((70, 130, 4), (230, 200, 150, 255), np.uint8)
+    given[20:50, 45:85] = 0  # transparent, and black below
+    Image.fromarray(given).save(tmp_path / "hole.png")
+    monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
+    made = pixels(pg.load("flux_inpaint.json", out=tmp_path).run(seed=7, steps=1, image="hole.png").files[0])
+    # The 70 columns in the middle become 128: the hole is at columns 15 to 55 of 70, rows 20 to 50.
+    kept = np.ones((128, 128), bool)
+    kept[20 * 128 // 70 - 1 : 50 * 128 // 70 + 2, 15 * 128 // 70 - 1 : 55 * 128 // 70 + 2] = False
+    assert (made[kept] == (230, 200, 150)).all()
+    assert np.abs(made[60, 60] - (230, 200, 150)).max() > 20
+
+
 def test_image_to_image_follows_the_picture_by_degrees(tmp_path: Path) -> None:
     workflow = pg.load("flux_img2img.json", out=tmp_path)
     given = torch.from_numpy(pixels(paths.resolve("input", "embedded/apple_on_beach.png"))) / 255
