@@ -150,3 +150,33 @@ def test_cancel_from_another_thread(pack: Path) -> None:
         workflow.run()
     thread.join()
     assert workflow.run({"w.seconds": 0.01})["x"] == 0.01  # the next run is not harmed
+
+
+def test_a_cancel_while_planning_is_not_lost(pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = {
+        "pipegraph": 1,
+        "nodes": {"w": {"class_type": "Wait", "inputs": {"seconds": 0.02}}},
+        "outputs": {"x": ["w", 0]},
+    }
+    for moment in ("plan", "settings", "event"):
+        workflow = pg.load(graph, nodes=[pack])
+
+        def stop(event: Event, workflow: pg.Workflow = workflow) -> None:
+            if event.kind == "plan":
+                workflow.cancel()
+
+        if moment == "event":
+            workflow.on_event = stop
+        else:
+            real = getattr(workflow, moment)
+
+            def cancel_then(*given: object, real=real, workflow=workflow, **named: object) -> object:  # type: ignore[no-untyped-def]
+                workflow.cancel()
+                return real(*given, **named)
+
+            monkeypatch.setattr(workflow, moment, cancel_then)
+        with pytest.raises(pg.Cancelled):
+            workflow.run()
+        monkeypatch.undo()
+        workflow.on_event = None
+        assert workflow.run()["x"] == 0.02

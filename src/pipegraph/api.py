@@ -18,7 +18,7 @@ from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import CheckedGraph, check
-from pipegraph.runtime.errors import GraphError, NoSuchRun, Problem, RunFinished
+from pipegraph.runtime.errors import Cancelled, GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
 from pipegraph.runtime.files import check_folder
 from pipegraph.runtime.plan import Plan, Settings, plan
@@ -72,7 +72,7 @@ class Workflow:
         """See ``load``."""
         self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
         self.device, self.dtype, self.kernels = device, dtype, kernels
-        self._running: set[str] = set()
+        self._running: dict[str, bool] = {}  # run id -> whether it is cancelled
         if dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
 
@@ -106,24 +106,36 @@ class Workflow:
             RunError: a node failed.
             Cancelled: ``cancel`` was called, or Ctrl-C pressed.
         """
-        planned = self.plan(overrides, **inputs)
+        run_id = uuid4().hex[:12]
+        self._running[run_id] = False
+        try:
+            return self._run(run_id, self.plan(overrides, **inputs))
+        finally:
+            del self._running[run_id]
+
+    def _run(self, run_id: str, planned: Plan) -> Result:
         if any(step.node.entry.spec.effect == "writes" and step.node.entry.spec.context for step in planned.steps):
             _writable(self.out)
-        run_id = uuid4().hex[:12]
-        self._running.add(run_id)
-        try:
-            if not planned.settings.kernels:
-                return runner().run(planned, output_dir=self.out, on_event=self.on_event, run_id=run_id)
-            from pipegraph.kernels.dispatch import use
 
-            with use(**planned.settings.kernels):
-                return runner().run(planned, output_dir=self.out, on_event=self.on_event, run_id=run_id)
-        finally:
-            self._running.discard(run_id)
+        def tell(event: Event) -> None:
+            if event.kind == "plan" and self._running[run_id]:  # cancelled before the runner knew the run
+                runner().cancel(run_id)
+            if self.on_event:
+                self.on_event(event)
+
+        if self._running[run_id]:
+            raise Cancelled("the run was cancelled while it was planned")
+        if not planned.settings.kernels:
+            return runner().run(planned, output_dir=self.out, on_event=tell, run_id=run_id)
+        from pipegraph.kernels.dispatch import use
+
+        with use(**planned.settings.kernels):
+            return runner().run(planned, output_dir=self.out, on_event=tell, run_id=run_id)
 
     def cancel(self) -> None:
         """Stop the runs of this workflow, from any thread: each ends within a step and raises ``Cancelled``."""
         for run_id in [*self._running]:
+            self._running[run_id] = True
             try:
                 runner().cancel(run_id)
             except (NoSuchRun, RunFinished):
