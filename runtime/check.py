@@ -246,7 +246,7 @@ class _Check:
                 if output is not None:
                     links[name] = (name, given.node, output)
                     values.pop(name, None)
-            elif kind is unlimited.get(name) and not self.texts:
+            elif kind is unlimited.get(name) and not self.texts and (kind is not str or given.isascii()):
                 values[name] = given
             else:
                 values[name] = self.literal(use, port, given)

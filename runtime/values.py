@@ -52,6 +52,8 @@ def convert(kind: str, value: Any, *, text: bool = False) -> Any:
     ``text`` allows "true" and "false" for a BOOLEAN, as a command line gives them.
     """
     have = type(value)
+    if have is str and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise Misfit("bad_text", "half of a surrogate pair, or a byte that is no UTF-8, is no character", "text")
     if kind == "INT":
         if have is int:
             return value

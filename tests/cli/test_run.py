@@ -86,6 +86,11 @@ def test_a_text_that_can_be_no_path_is_a_text(call: Call, write: Write, text: st
     assert (done.code, done.out) == (0, text + "\n")
 
 
+def test_bytes_that_are_no_text_are_refused(call: Call, write: Write) -> None:
+    done = call("run", write(TEXT), "--text", "fox \udcff")
+    assert done.code == 2 and "error[bad_text]" in done.err
+
+
 def test_saved_paths_go_to_stdout(call: Call, picture: Path) -> None:
     done = vignette(call, picture, "--out", "pictures", "--strength", "1")
     (path,) = done.out.splitlines()

@@ -322,3 +322,14 @@ def test_every_fault_in_one_answer(problems: Find) -> None:
         "missing_graph_input", "unknown_run_input", "unknown_override",
     }  # fmt: skip
     assert all(str(p) and p.as_dict()["code"] == p.code for p in found)
+
+
+def test_halves_of_surrogate_pairs_are_no_text(problems: Find) -> None:
+    nodes = {
+        "a": ("Load", {"model_name": "small\udcff"}),
+        "b": ("Load", {"model_name": {"$input": "name"}}),
+        "end": ("Save", {"text": "x", "name": "\ud800%n"}),
+    }
+    found = problems(nodes, {"name": "\udcff"}, inputs={"name": {"type": "STRING"}})
+    assert [p.code for p in found] == ["bad_text"] * 3
+    assert [p.code for p in problems(END, overrides={"end.name": "\udcff%n"})] == ["bad_text"]

@@ -41,7 +41,8 @@ def problems(found: Sequence[Problem], what: str = "") -> None:
 
 def json_line(value: Any) -> None:
     """Print one value as one line of strict JSON on stdout, at once."""
-    echo(json.dumps(value, ensure_ascii=False, allow_nan=False, default=str))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    echo(text.encode(errors="backslashreplace").decode())  # a byte of a path that is no UTF-8 becomes a JSON escape
 
 
 def echo(message: Any, err: bool = False) -> None:
