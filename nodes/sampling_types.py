@@ -50,10 +50,14 @@ def sampling_events(
 ) -> Generator[Progress, None, Sampled]:
     """Run a sampler for a node: progress after each step, what it cost into the run record."""
     from pipegraph.kernels.dispatch import used
+    from pipegraph.models.sampling.guiders import fit_mask
     from pipegraph.models.sampling.run import sample
 
     for message in guider.warnings():
         ctx.warn(message)
+    mask = latent.get("noise_mask")
+    if mask is not None and not fit_mask(mask, latent["samples"]).any():
+        ctx.warn(f"nothing to repaint: the mask is {'too small for the latent' if mask.any() else 'empty'}")
     run = sample(guider, noise, sampler, sigmas, latent)
     while True:
         try:

@@ -228,3 +228,22 @@ def test_shifts_of_a_model(toy: Any) -> None:
     assert sampling.model_sampling_sd3(thousand, 5.0).sampling == Flow(5.0, multiplier=1000)
     with pytest.raises(ValueError, match="flow models"):
         sampling.model_sampling_sd3(toy.with_sampling(Discrete()), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("painted", "warned"),
+    [
+        (slice(0, 0), ["nothing to repaint: the mask is empty"]),
+        (slice(0, 2), ["nothing to repaint: the mask is too small for the latent"]),
+        (slice(0, 8), []),
+    ],
+)
+def test_a_mask_that_paints_nothing_is_said(toy: Any, says: Says, ctx: Any, painted: slice, warned: list[str]) -> None:
+    mask = torch.zeros(1, 64, 64)
+    mask[:, painted] = 1
+    masked = latent.set_latent_noise_mask({"samples": torch.ones(1, 4, 8, 8)}, mask)
+    node = sampling.k_sampler(
+        ctx, model=toy, steps=1, cfg=1.0, positive=says(1.0), negative=Unasked(()), latent_image=masked
+    )
+    finish(node)
+    assert ctx.warned == warned
