@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,16 @@ def test_doctor_tells_what_is_missing(call: Call, monkeypatch: pytest.MonkeyPatc
     done = call("doctor")
     assert done.code == 1
     assert "pip install 'networkx>=3.3'" in done.out
+
+
+def test_doctor_without_an_installation(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.distribution
+
+    def distribution(name: str) -> metadata.Distribution:
+        if name == "pipegraph":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    done = call("doctor")
+    assert "not installed, used from" in done.out and "diffusers" in done.out

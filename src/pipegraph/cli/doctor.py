@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,8 +46,12 @@ def _packages() -> Iterator[Check]:
     """What pipegraph needs, in the versions it needs, without importing it."""
     from packaging.requirements import Requirement
 
-    yield Check("ok", "pipegraph", f"{metadata.version('pipegraph')}, {Path(__file__).parents[1]}")
-    for line in metadata.requires("pipegraph") or []:
+    place = Path(__file__).parents[1]
+    try:
+        yield Check("ok", "pipegraph", f"{metadata.version('pipegraph')}, {place}")
+    except metadata.PackageNotFoundError:
+        yield Check("note", "pipegraph", f"not installed, used from {place}")
+    for line in _needed():
         wanted = Requirement(line)
         if wanted.marker and not wanted.marker.evaluate():
             continue
@@ -61,6 +66,16 @@ def _packages() -> Iterator[Check]:
             wanted.name,
             version if fits else f"{version}, but {wanted.specifier} is needed",
         )
+
+
+def _needed() -> list[str]:
+    """Requirements of the installation, or of the checkout if it is used without one."""
+    try:
+        return metadata.requires("pipegraph") or []
+    except metadata.PackageNotFoundError:
+        project = Path(__file__).parents[3] / "pyproject.toml"
+        found = tomllib.loads(project.read_text())["project"] if project.is_file() else {}
+        return [*found.get("dependencies", ())]
 
 
 def _torch() -> Iterator[Check]:
