@@ -31,8 +31,8 @@ class Settings:
     """Back ends that were asked for, by operation."""
 
     def key(self) -> str:
-        """The part of cache keys that stands for these settings; a device counts by its class."""
-        return repr((self.device.split(":")[0], self.dtype, sorted(self.kernels.items())))
+        """The part of cache keys that stands for these settings; models lie on one device, so its number counts."""
+        return repr((self.device, self.dtype, sorted(self.kernels.items())))
 
 
 class Step(NamedTuple):
