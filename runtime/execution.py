@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pipegraph.graphs.errors import Problem, shown
 
@@ -23,6 +23,9 @@ from .hashes import cache_folder
 from .node import NodeEvent, Preview, Progress, Saved, Text, is_outputs
 from .plan import Plan, Step
 from .values import Misfit, convert, fit
+
+NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
+"""What libraries that raise a RuntimeError for it say."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +307,7 @@ class Execution:
         traceback.clear_frames(error.__traceback__)  # tensors in the frames of the failed node go now
         text = str(error).strip()
         kind = type(error).__name__
-        out = isinstance(error, MemoryError) or "OutOfMemory" in kind
+        out = isinstance(error, MemoryError) or "OutOfMemory" in kind or any(words in text for words in NO_MEMORY)
         hint = "The memory did not suffice: a smaller size or batch, tiled decoding, or a smaller dtype needs less."
         return RunError(
             Problem(

@@ -168,9 +168,10 @@ def test_a_failing_node_is_told_once(go: Go, calls: Calls) -> None:
     assert calls["Fail"] == 2 and calls["Add"] == 1  # a failure is not cached, what came before it is
 
 
-def test_lack_of_memory_has_a_hint(go: Go) -> None:
+@pytest.mark.parametrize("how", ["memory", "torch"])
+def test_lack_of_memory_has_a_hint(go: Go, how: str) -> None:
     with pytest.raises(RunError, match="smaller size"):
-        go({"f": ("Fail", {"value": 1, "how": "memory"})}, "f")
+        go({"f": ("Fail", {"value": 1, "how": how})}, "f")
 
 
 def test_a_result_of_the_wrong_type(go: Go) -> None:
