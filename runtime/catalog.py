@@ -19,7 +19,7 @@ from pipegraph.graphs.errors import nearest
 
 from .errors import DeclarationError
 from .node import MISSING, NodeSpec
-from .values import PLAIN, is_plain, unlimited
+from .values import is_plain, unlimited
 
 GROUP: Final = "pipegraph.nodes"
 """Entry-point group of installed packs, and the package of pipegraph's own nodes."""
@@ -47,8 +47,6 @@ class Entry:
     required: frozenset[str] = field(init=False)
     output_index: Mapping[str, int] = field(init=False)
     output_types: tuple[str, ...] = field(init=False)
-    plain_outputs: tuple[int, ...] = field(init=False)
-    """Outputs that are numbers, texts or booleans."""
     plain: frozenset[str] = field(init=False)
     """Inputs that take numbers, texts or booleans only."""
     lazy: frozenset[str] = field(init=False)
@@ -65,9 +63,7 @@ class Entry:
         put(self, "defaults", {p.name: p.default for p in ports if p.default is not MISSING})
         put(self, "required", frozenset(p.name for p in ports if p.required))
         put(self, "output_index", {name: i for i, name in enumerate(self.spec.outputs)})
-        types = tuple(p.type for p in self.spec.outputs.values())
-        put(self, "output_types", types)
-        put(self, "plain_outputs", tuple(i for i, kind in enumerate(types) if kind in PLAIN))
+        put(self, "output_types", tuple(p.type for p in self.spec.outputs.values()))
         put(self, "plain", frozenset(p.name for p in ports if is_plain(p)))
         put(self, "lazy", frozenset(p.name for p in ports if p.lazy))
         put(self, "shared", any(not is_plain(p) for p in ports))

@@ -20,9 +20,10 @@ from .context import Context, Given, Linked, Wanted
 from .errors import Cancelled, RunError
 from .events import Event, EventLog, ListenerFailed
 from .hashes import cache_folder
-from .node import NodeEvent, Preview, Progress, Saved, Text, is_outputs
+from .node import NodeEvent, Preview, Progress, Saved, Text
 from .plan import Plan, Step
-from .values import Misfit, convert, fit
+from .returned import outputs_of
+from .values import Misfit, fit
 
 NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
 """What libraries that raise a RuntimeError for it say."""
@@ -204,7 +205,7 @@ class Execution:
             result = spec.fn(**given)
             if spec.streams:
                 result = self.drive(step, result)
-            outputs = _outputs(node.entry, result)
+            outputs = outputs_of(node.entry, result)
         except (Cancelled, RunError):
             raise
         except Exception as e:
@@ -343,29 +344,3 @@ class Execution:
 
 def _told(value: Any) -> str:
     return "lazy" if isinstance(value, Linked | Given) else shown(value)
-
-
-def _outputs(entry: Entry, result: Any) -> tuple[Any, ...]:
-    """A node's result as one value an output, plain ones held against their types."""
-    types = entry.output_types
-    if is_outputs(type(result)):
-        values = tuple(getattr(result, name) for name in entry.spec.outputs)
-    elif len(types) == 1:
-        values = (result,)
-    elif not types and result is None:
-        return ()
-    else:
-        wanted = ", ".join(entry.spec.outputs) or "nothing"
-        raise TypeError(f"the node returned {shown(result)} in place of its outputs ({wanted})")
-    if not entry.plain_outputs:
-        return values
-    checked = list(values)
-    for i in entry.plain_outputs:
-        try:
-            if type(checked[i]) is str and types[i] not in ("STRING", "COMBO"):
-                raise Misfit("wrong_type", "text")
-            checked[i] = convert(types[i], checked[i])
-        except Misfit:
-            name = [*entry.spec.outputs][i]
-            raise TypeError(f"output {name} must be {types[i]}; the node returned {shown(checked[i])}") from None
-    return tuple(checked)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
 from typing import (
@@ -432,7 +432,7 @@ def _output_ports(result: Any, where: str, label: str, output: str) -> dict[str,
         return {f.name: _port(f.name, hints[f.name], where, label) for f in fields(result)}
     port = _port(output, result, where, label)
     name = output or port.type
-    return {name: Port(name, port.type, choices=port.choices)}
+    return {name: replace(port, name=name)}
 
 
 def _described(doc: str) -> dict[str, str]:

@@ -50,7 +50,7 @@ class Pixels:
     """Stands for a tensor."""
 
     def __init__(self, nbytes: int = 1000, finite: bool = True) -> None:
-        self.nbytes, self.finite, self.shape = nbytes, finite, (1, nbytes)
+        self.nbytes, self.finite, self.shape = nbytes, finite, (1, 1, nbytes, 1)
 
     def isfinite(self) -> Pixels:
         return self
