@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from . import picture, ready_made, strict_json
 from .bulk import bulk
 from .errors import GraphError, Problem, nearest, shown
 from .item import alone
-from .schema import VERSION, Graph, GraphInput, InputRef, Link, NodeUse
+from .schema import BAD, VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
 INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
 _ROOT_KEYS: Final = ("pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
@@ -28,18 +29,20 @@ _SOUND: Final = frozenset((str, int, bool, type(None)))
 _SCALARS: Final = _SOUND | {float}
 
 
-def load(source: Path | str | Mapping[Any, Any]) -> Graph:
+def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Graph:
     """Read a graph.
 
     Args:
         source: A path to a JSON file or to a PNG that holds its graph, the name of a ready-made graph (``flux.json``;
             a file of that name wins), or the document as a mapping.
+        partial: Read what is sound of a graph with faults, and keep them in ``problems`` for the check to tell with
+            its own.
 
     Raises:
         GraphError: with every problem that can be seen without the node library.
     """
     if isinstance(source, Mapping):
-        return parse(source, source="")
+        return parse(source, source="", partial=partial)
     path = Path(source)
     if not path.is_file():
         found = ready_made.find(str(source))
@@ -47,23 +50,23 @@ def load(source: Path | str | Mapping[Any, Any]) -> Graph:
             hint = nearest(str(source), ready_made.names()) or "`pipegraph graphs` lists the ready-made graphs."
             message = f'no file and no ready-made graph is called "{source}"'
             raise GraphError([Problem(code="file_not_found", message=message, hint=hint)])
-        return loads(found, source=path.name)
+        return loads(found, source=path.name, partial=partial)
     try:
         data = path.read_bytes()
     except OSError as e:
         message = f'cannot read "{path}": {e.strerror}'
         raise GraphError([Problem(code="file_not_found", message=message)]) from e
-    return loads(data, source=str(path))
+    return loads(data, source=str(path), partial=partial)
 
 
 @bulk()
-def loads(data: bytes | str, source: str = "") -> Graph:
-    """Read a graph from the bytes of a JSON file or of a PNG, or from JSON text."""
+def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Graph:
+    """Read a graph from the bytes of a JSON file or of a PNG, or from JSON text; ``partial`` as for ``load``."""
     if isinstance(data, bytes):
         if picture.is_picture(data):
             return _from_picture(data, source)
         data = strict_json.decode(data, source)
-    return parse(strict_json.parse(data), source=source)
+    return parse(strict_json.parse(data), source=source, partial=partial)
 
 
 def _from_picture(data: bytes, source: str) -> Graph:
@@ -86,13 +89,15 @@ def _from_picture(data: bytes, source: str) -> Graph:
     return graph
 
 
-def parse(document: Any, *, source: str = "", workflow: Any = None) -> Graph:
-    """Turn a JSON document into a graph, whichever form it is in."""
+def parse(document: Any, *, source: str = "", workflow: Any = None, partial: bool = False) -> Graph:
+    """Turn a JSON document into a graph, whichever form it is in; ``partial`` as for ``load``."""
     reader = _Reader(source, workflow)
     graph = reader.read(document)
-    if reader.problems:
-        raise GraphError(reader.problems)
-    return graph
+    if not reader.problems:
+        return graph
+    if partial and graph.nodes:
+        return replace(graph, problems=tuple(reader.problems))
+    raise GraphError(reader.problems)
 
 
 class _Reader:
@@ -204,7 +209,7 @@ class _Reader:
         return NodeUse(id, kind, inputs, title if type(title) is str else "")
 
     def value(self, value: Any, node: str, name: str) -> Any:
-        """An input as a JSON value, a Link or an InputRef."""
+        """An input as a JSON value, a Link, an InputRef, or BAD."""
         if type(value) in (list, tuple):
             if len(value) == 2 and type(value[0]) is str and type(value[1]) in (int, str):
                 return Link(value[0], value[1])
@@ -212,20 +217,20 @@ class _Reader:
             if len(value) == 2 and type(value[0]) is int and type(value[1]) in (int, str):
                 hint = f'Node ids are text: write ["{value[0]}", {value[1]!r}] for a link.'
             self.bad("bad_link", "a bare list must be a link", node=node, input=name, got=shown(value), hint=hint)
-            return None
+            return BAD
         if isinstance(value, Mapping):
             if "$input" in value:
                 if len(value) == 1 and type(value["$input"]) is str:
                     return InputRef(value["$input"])
                 self.bad("bad_graph", '"$input" is the name of a graph input, alone', node=node, input=name)
-                return None
+                return BAD
             if value.keys() == {"__value__"}:
                 value = value["__value__"]
         try:
             return plain(value)
         except ValueError as e:
             self.bad("bad_value", str(e), node=node, input=name)
-            return None
+            return BAD
 
     def output(self, name: str, value: Any) -> Link | None:
         link = self.value(value, "", name) if isinstance(value, list | tuple) else None
@@ -241,12 +246,12 @@ class _Reader:
             wanted = 'an object with a "type", one of ' + ", ".join(INPUT_TYPES)
             got = shown(kind if isinstance(given, Mapping) else given)
             self.bad("bad_graph", f'the graph input "{name}" has no known type', place, got=got, wanted=wanted)
-            return GraphInput(name, "STRING")
+            return GraphInput(name, "")
         self.known(given, _INPUT_KEYS, place + ".")
         for key in ("min", "max"):
             if (limit := given.get(key)) is not None and type(limit) not in (int, float):
                 self.bad("bad_graph", f'"{key}" must be a number', f"{place}.{key}", got=shown(limit))
-                return GraphInput(name, kind)
+                return GraphInput(name, "")
         choices = given.get("choices")
         if choices is not None and not (isinstance(choices, list | tuple) and all(type(c) is str for c in choices)):
             self.bad("bad_graph", '"choices" must be a list of texts', f"{place}.choices", got=shown(choices))

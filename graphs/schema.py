@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from .errors import Problem
+
 VERSION: Final = 1
 """Version of the native format."""
 Form = Literal["native", "api", "ui"]
+BAD: Final = object()
+"""Stands for a part of which a problem was told already."""
 
 
 class Link(NamedTuple):
@@ -30,7 +34,7 @@ class GraphInput:
 
     name: str
     type: str
-    """``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``."""
+    """``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``; empty if that was told as wrong."""
     required: bool = True
     """Has no default."""
     default: Any = None
@@ -66,3 +70,5 @@ class Graph:
     """Where it came from, for people."""
     workflow: Any = None
     """The editor's form that came with it, handed on unread."""
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with the file, if it was read only as far as it is sound; checking tells them with its own."""

@@ -14,15 +14,13 @@ from typing import Any, Final, NamedTuple
 
 from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
-from pipegraph.graphs.schema import Graph, GraphInput, InputRef, Link, NodeUse
+from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, Link, NodeUse
 
 from .catalog import Catalog, Entry
 from .node import Port
 from .order import sort
 from .values import Misfit, convert, fit
 
-_BAD: Final = object()
-"""Stands for a value that was told of already."""
 MAX_HINTS: Final = 50
 """So many problems get the nearest right names as a hint."""
 MAX_DRAWN: Final = 2**53 - 1
@@ -101,7 +99,7 @@ _WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
 class _Check:
     def __init__(self, graph: Graph, catalog: Catalog) -> None:
         self.graph, self.catalog = graph, catalog
-        self.problems: list[Problem] = []
+        self.problems = [*graph.problems]
         self.inputs: dict[str, Any] = {}
         self.seeds: dict[str, int] = {}
         self.used: set[str] = set()
@@ -180,10 +178,12 @@ class _Check:
             message = f'the graph has no input "{name}"'
             self.bad("unknown_run_input", message, input=name, hint=self.near(name, self.graph.inputs) or listed)
         for name, port in self.graph.inputs.items():
-            if name in given:
+            if not port.type:
+                self.inputs[name] = BAD
+            elif name in given:
                 self.inputs[name] = self.run_input(port, given[name], text=True)
             elif port.required:
-                self.inputs[name] = _BAD
+                self.inputs[name] = BAD
                 self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
             else:
                 self.inputs[name] = self.run_input(port, port.default, text=False)
@@ -209,7 +209,7 @@ class _Check:
         except Misfit as e:
             place = f"graph input {port.name}"
             self.bad(e.code, e.message, place=place, got=shown(value), wanted=e.wanted, hint=e.hint)
-            return _BAD
+            return BAD
         return value
 
     def draw(self, undrawn: set[str]) -> None:
@@ -228,7 +228,8 @@ class _Check:
     def node(self, use: NodeUse) -> None:
         entry = self.catalog.entries.get(use.type)
         if entry is None:
-            self.unknown_node(use)
+            if use.type:  # else it was told of when the file was read
+                self.unknown_node(use)
             return
         ports = entry.spec.inputs
         values = dict(entry.defaults)
@@ -285,16 +286,16 @@ class _Check:
                 hint = self.near(given.name, self.graph.inputs)
                 message = f'the graph has no input "{given.name}"'
                 self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
-                return _BAD
+                return BAD
             given = self.inputs[given.name]
-            if given is _BAD:
-                return _BAD
+        if given is BAD:
+            return BAD
         try:
             value = fit(port, given, self.listed(port), text=text)
         except Misfit as e:
             hint = " ".join(filter(None, (e.hint, came)))
             self.bad(e.code, e.message, use, input=port.name, got=shown(given), wanted=e.wanted, hint=hint)
-            return _BAD
+            return BAD
         if text:
             self.put(use, port.name, value)
         return value

@@ -98,6 +98,13 @@ def test_all_problems_at_once() -> None:
     assert {p.code for p in caught.value.problems} == {"unknown_run_input", "unknown_override", "wrong_type"}
 
 
+def test_loading_tells_everything_too() -> None:
+    nodes = {"a": {"class_type": "Nope"}, "e": {"class_type": "SaveImage", "inputs": {"images": [1, 2, 3]}}}
+    with pytest.raises(pg.GraphError) as caught:
+        pg.load({"pipegraph": 1, "inputs": {"text": {"type": "STRING"}}, "nodes": nodes})
+    assert {p.code for p in caught.value.problems} == {"bad_link", "unknown_node", "unused_graph_input"}
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(pg.GraphError, match="fp32"):
         pg.load(TEXT, dtype="fp8")

@@ -168,10 +168,17 @@ def load(
         on_event: Called with every event of a run.
 
     Raises:
-        GraphError: with every problem that the file alone shows, or a file of nodes does not load.
+        GraphError: the file is wrong, told with everything else that is wrong with the graph; or a file of nodes does
+            not load.
     """
     shared: dict[str, Any] = {"out": out, "device": device, "dtype": dtype, "kernels": kernels, "on_event": on_event}
-    return Workflow(load_graph(source), catalog(nodes), **shared)
+    graph, library = load_graph(source, partial=True), catalog(nodes)
+    if graph.problems:
+        try:
+            check(graph, library)
+        except GraphError as error:
+            raise GraphError(p for p in error.problems if p.code != "missing_graph_input") from None
+    return Workflow(graph, library, **shared)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

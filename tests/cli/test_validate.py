@@ -132,3 +132,10 @@ def test_graph_inputs_whose_names_are_taken_or_odd(call: Call, write: Write) -> 
 def test_help_for_a_graph_that_cannot_be_read(call: Call) -> None:
     done = call("validate", "absent.json", "--help")
     assert done.code == 0 and "--set" in done.out and "error[file_not_found]" in done.err
+
+
+def test_faults_of_the_file_are_told_with_the_others(call: Call, write: Callable[..., Path]) -> None:
+    nodes = {"a": {"class_type": "Nope"}, "e": {"class_type": "SaveImage", "inputs": {"images": [1, 2, 3]}}}
+    for command in ("validate", "run"):
+        done = call(command, write({"nodes": nodes}))
+        assert done.code == 2 and "error[bad_link]" in done.err and "error[unknown_node]" in done.err

@@ -324,6 +324,29 @@ def test_every_fault_in_one_answer(problems: Find) -> None:
     assert all(str(p) and p.as_dict()["code"] == p.code for p in found)
 
 
+def test_faults_of_the_file_do_not_hide_others(catalog: Catalog) -> None:
+    document = {
+        "pipegraph": 1,
+        "inputs": {"n": {"type": "INTEGER", "default": 1}, "m": {"type": "INT", "min": "low"}},
+        "nodes": {
+            "a": {"class_type": "Nope", "inputs": {}},
+            "b": {"class_type": "Add", "inputs": {"a": [1, 2, 3], "b": 1.5}},
+            "c": {"inputs": {}},
+            "d": {"class_type": "Add", "inputs": {"a": ["c", 0], "b": {"$input": "n"}, "x": 1}},
+            "e": {"class_type": "Add", "inputs": {"a": {"$input": "m"}, "b": {"$input": 3}}},
+        },
+        "outputs": {"out": ["b", 0], "none": 3},
+    }
+    graph = load(document, partial=True)
+    with pytest.raises(GraphError) as caught:
+        check(graph, catalog)
+    codes = [p.code for p in caught.value.problems]
+    assert codes[: len(graph.problems)] == [p.code for p in graph.problems] and len(graph.problems) == 6
+    assert codes[len(graph.problems) :] == ["unknown_node", "wrong_type", "unknown_input"]
+    with pytest.raises(GraphError):
+        load(document)
+
+
 def test_halves_of_surrogate_pairs_are_no_text(problems: Find) -> None:
     nodes = {
         "a": ("Load", {"model_name": "small\udcff"}),

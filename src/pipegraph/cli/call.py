@@ -87,10 +87,10 @@ class GraphCommand(click.Command):
 
 
 def read(source: str) -> Graph:
-    """The graph that FILE means; ``-`` reads standard input."""
+    """The graph that FILE means, as far as it is sound; ``-`` reads standard input."""
     if source == "-":
-        return load.loads(sys.stdin.buffer.read(), "standard input")
-    return load.load(source)
+        return load.loads(sys.stdin.buffer.read(), "standard input", partial=True)
+    return load.load(source, partial=True)
 
 
 def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
