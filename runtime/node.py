@@ -461,5 +461,14 @@ def broken_limit(port: Port, value: Any) -> str:
     if port.below is not None and not value < port.below:
         return f"below {port.below}"
     if port.multiple_of is not None and value % port.multiple_of:
-        return f"a multiple of {port.multiple_of}"
+        return f"a multiple of {port.multiple_of}" + _nearest(port, value, port.multiple_of)
     return ""
+
+
+def _nearest(port: Port, value: float, step: float) -> str:
+    """The legal multiples of ``step`` next to ``value``, in words."""
+    lower = value // step * step
+    within = replace(port, multiple_of=None)
+    legal = [v for v in (lower, lower + step) if abs(v - value) < step and not broken_limit(within, v)]
+    words = [str(v) if isinstance(v, int) else f"{v:.15g}" for v in legal]
+    return f", e.g. {' or '.join(words)}" if words else ""

@@ -98,7 +98,8 @@ def test_a_declaration_is_read() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (32, ""), (15, "at least 16"), (80, "at most 64"), (20, "a multiple of 16"), ("auto", ""), (None, "a value"),
+        (32, ""), (15, "at least 16"), (80, "at most 64"), ("auto", ""), (None, "a value"),
+        (17, "a multiple of 16, e.g. 16 or 32"), (63.5, "a multiple of 16, e.g. 48 or 64"),
     ],
 )  # fmt: skip
 def test_limits(value: Any, words: str) -> None:
@@ -109,6 +110,12 @@ def test_open_limits_and_not_a_number() -> None:
     ratio = spec().inputs["ratio"]
     assert [broken_limit(ratio, v) for v in (0.0, 0.5, 1.0)] == ["above 0", "", "below 1"]
     assert broken_limit(Port("x", "FLOAT", minimum=0.0), float("nan")) == "at least 0.0"
+    uneven = Port("x", "INT", minimum=20, maximum=60, multiple_of=16)
+    assert [broken_limit(uneven, v) for v in (21, 50)] == [f"a multiple of 16, e.g. {v}" for v in (32, 48)]
+    assert broken_limit(Port("x", "INT", minimum=17, maximum=31, multiple_of=16), 20) == "a multiple of 16"
+    tenths = Port("x", "FLOAT", multiple_of=0.1)
+    assert broken_limit(tenths, 0.35) == "a multiple of 0.1, e.g. 0.3 or 0.4"
+    assert broken_limit(tenths, float("inf")) == "a multiple of 0.1"
 
 
 def no_docstring(a: int) -> int:
