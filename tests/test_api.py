@@ -105,6 +105,26 @@ def test_loading_tells_everything_too() -> None:
     assert {p.code for p in caught.value.problems} == {"bad_link", "unknown_node", "unused_graph_input"}
 
 
+def test_calls_that_are_easily_made(pack: Path) -> None:
+    import numpy as np
+
+    graph = {
+        "pipegraph": 1,
+        "inputs": {"n": {"type": "INT"}},
+        "nodes": {"n": {"class_type": "PrimitiveInt", "inputs": {"value": {"$input": "n"}}}},
+        "outputs": {"n": ["n", 0]},
+    }
+    workflow = pg.load(graph, nodes=str(pack))
+    assert "Wait" in workflow.catalog.entries and "Wait" in pg.load(graph, nodes=pack).catalog.entries
+    assert type(workflow.run(n=np.int64(7))["n"]) is int
+    assert workflow.run({"n.value": np.uint8(8)}, n=1)["n"] == 8
+    for wrong in (np.float64(7.5), np.array(7.5), np.array([1])):
+        with pytest.raises(pg.GraphError, match="whole number"):
+            workflow.run(n=wrong)
+    with pytest.raises(TypeError, match=r"by name \(n\)"):
+        workflow.run("a red fox")  # type: ignore[arg-type]
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(pg.GraphError, match="fp32"):
         pg.load(TEXT, dtype="fp8")

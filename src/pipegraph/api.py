@@ -7,6 +7,7 @@ result["image"], result.files, result.record, result.timings
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -42,13 +43,13 @@ def default_device() -> str:
     return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
-def catalog(nodes: Iterable[str | Path] = ()) -> Catalog:
-    """The node library with further files and folders of nodes.
+def catalog(nodes: str | Path | Iterable[str | Path] = ()) -> Catalog:
+    """The node library with further files and folders of nodes, or one.
 
     Raises:
         GraphError: a file that was named does not load. Installed packs that do not are in ``broken`` instead.
     """
-    found = Catalog.load([Path(p) for p in nodes])
+    found = Catalog.load([Path(p) for p in ([nodes] if isinstance(nodes, str | Path) else nodes)])
     named = [pack for pack in found.broken if Path(pack.source).is_absolute()]
     if named:
         raise GraphError(Problem(code="broken_nodes", message=p.error, place=p.source) for p in named)
@@ -87,6 +88,9 @@ class Workflow:
         Raises:
             GraphError: with every problem.
         """
+        if overrides is not None and not isinstance(overrides, Mapping):
+            names = ", ".join(self.graph.inputs) or "none"
+            raise TypeError(f"give inputs of the graph by name ({names}), those of nodes as {{'node.input': value}}")
         return check(self.graph, self.catalog, _plain(inputs), overrides=_plain(overrides or {}))
 
     def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
@@ -149,7 +153,7 @@ class Workflow:
 def load(
     source: str | Path | Mapping[str, Any],
     *,
-    nodes: Iterable[str | Path] = (),
+    nodes: str | Path | Iterable[str | Path] = (),
     out: str | Path = "output",
     device: str = "auto",
     dtype: str = "auto",
@@ -160,7 +164,7 @@ def load(
 
     Args:
         source: A path to a graph or to a picture that holds one, the name of a ready-made graph, or the document.
-        nodes: Python files, or folders of them, with further nodes. Their code is run.
+        nodes: A Python file or a folder of them with further nodes, or several. Their code is run.
         out: Folder for what is saved.
         device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...
         dtype: ``auto`` (as suits device and model), ``fp32``, ``fp16`` or ``bf16``.
@@ -182,14 +186,19 @@ def load(
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths become texts, and may be read."""
-    return {name: _allowed(value) if isinstance(value, Path) else value for name, value in values.items()}
+    """What is not of JSON's types becomes so: paths, which may then be read, and whole numbers of other libraries."""
+    return {name: value if type(value) in (str, int, float, bool) else _json(value) for name, value in values.items()}
 
 
-def _allowed(path: Path) -> str:
-    from pipegraph.models import paths
+def _json(value: Any) -> Any:
+    if isinstance(value, Path):
+        from pipegraph.models import paths
 
-    return str(paths.allow(path))
+        return str(paths.allow(value))
+    try:
+        return value if getattr(value, "shape", ()) else operator.index(value)
+    except TypeError:
+        return value
 
 
 def _device(name: str) -> str:
