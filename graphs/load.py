@@ -8,6 +8,7 @@ What can be seen without the node library is checked here, all at once; the rest
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -44,12 +45,13 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
     if isinstance(source, Mapping):
         return parse(source, source="", partial=partial)
     path = Path(source)
-    if not path.is_file():
+    folder = os.path.isdir(source)
+    if folder or not os.path.exists(source):
         found = ready_made.find(str(source))
         if found is None:
-            hint = nearest(str(source), ready_made.names()) or "`pipegraph graphs` lists the ready-made graphs."
-            message = f'no file and no ready-made graph is called "{source}"'
-            raise GraphError([Problem(code="file_not_found", message=message, hint=hint)])
+            what = f'"{source}" is a folder' if folder else f'no file and no ready-made graph is called "{source}"'
+            hint = ready_made.near(str(source)) or "`pipegraph graphs` lists the ready-made graphs."
+            raise GraphError([Problem(code="file_not_found", message=what, hint=hint)])
         return loads(found, source=path.name, partial=partial)
     try:
         data = path.read_bytes()
@@ -252,6 +254,10 @@ class _Reader:
             if (limit := given.get(key)) is not None and type(limit) not in (int, float):
                 self.bad("bad_graph", f'"{key}" must be a number', f"{place}.{key}", got=shown(limit))
                 return GraphInput(name, "")
+        low, high = given.get("min"), given.get("max")
+        if low is not None and high is not None and low > high:
+            self.bad("bad_graph", '"min" is larger than "max"', place, got=f"{low} and {high}")
+            return GraphInput(name, "")
         choices = given.get("choices")
         if choices is not None and not (isinstance(choices, list | tuple) and all(type(c) is str for c in choices)):
             self.bad("bad_graph", '"choices" must be a list of texts', f"{place}.choices", got=shown(choices))
@@ -264,8 +270,8 @@ class _Reader:
             required="default" not in given,
             default=given.get("default"),
             description=self.text(given, "description", place + "."),
-            minimum=given.get("min"),
-            maximum=given.get("max"),
+            minimum=low,
+            maximum=high,
             choices=tuple(choices) if choices is not None else None,
             multiline=given.get("multiline") is True,
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
+
+from .errors import nearest
 
 
 def names() -> list[str]:
@@ -15,3 +18,9 @@ def find(name: str) -> bytes | None:
     """The file of a ready-made graph, with or without ``.json``, or None."""
     full = name if name.endswith(".json") else f"{name}.json"
     return (files("pipegraph.graphs") / "library" / full).read_bytes() if full in names() else None
+
+
+def near(name: str) -> str:
+    """A hint with the ready-made graphs that are called much like ``name``, or an empty string."""
+    hint = nearest(name.removesuffix(".json"), [known.removesuffix(".json") for known in names()])
+    return re.sub(r'"(\w+)"', r'"\1.json"', hint)

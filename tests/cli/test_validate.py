@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -139,3 +140,19 @@ def test_faults_of_the_file_are_told_with_the_others(call: Call, write: Callable
     for command in ("validate", "run"):
         done = call(command, write({"nodes": nodes}))
         assert done.code == 2 and "error[bad_link]" in done.err and "error[unknown_node]" in done.err
+
+
+def test_what_file_may_be(call: Call, write: Callable[..., Path]) -> None:
+    read, written = os.pipe()
+    os.write(written, write(TEXT).read_bytes())
+    os.close(written)
+    assert call("validate", f"/dev/fd/{read}").code == 0
+    os.close(read)
+    done = call("validate", ".")
+    assert done.code == 2 and '"." is a folder' in done.err
+    assert 'Did you mean "flux.json"' in call("validate", "flx").err
+
+
+def test_random_is_shown_as_it_was_typed(call: Call, write: Callable[..., Path]) -> None:
+    done = call("validate", write(TEXT), "--times", "random")
+    assert done.code == 2 and "got 'random'" in done.err

@@ -193,3 +193,8 @@ def test_the_body_of_a_prompt_request_is_a_graph() -> None:
     nodes = {"prompt": {"class_type": "A", "inputs": {}}, "2": {"class_type": "B", "inputs": {"a": ["prompt", 0]}}}
     body = {"prompt": nodes, "client_id": "x", "extra_data": {}}
     assert load(body).nodes == load(nodes).nodes and load(body).form == "api"
+
+
+def test_limits_that_nothing_can_keep() -> None:
+    with pytest.raises(GraphError, match=r"min.* is larger than .*max.*got 9 and 1"):
+        load({"pipegraph": 1, "inputs": {"n": {"type": "INT", "min": 9, "max": 1}}, "nodes": {}})
