@@ -103,6 +103,7 @@ class _Check:
         self.inputs: dict[str, Any] = {}
         self.seeds: dict[str, int] = {}
         self.used: set[str] = set()
+        self.random: set[str] = set()
         self.texts: dict[tuple[str, str], Any] = {}
         self.choices: dict[int, Sequence[Any]] = {}
         self.files: dict[tuple[int, str], Sequence[Path]] = {}
@@ -114,7 +115,7 @@ class _Check:
         self.call(inputs)
         for use in self.graph.nodes.values():
             self.node(use)
-        for name in self.graph.inputs.keys() - self.used:
+        for name in [name for name in self.graph.inputs if name not in self.used]:
             self.bad("unused_graph_input", f'no node reads the graph input "{name}"', place=f"inputs.{name}")
         outputs = self.outputs()
         roots = self.roots(outputs)
@@ -173,7 +174,7 @@ class _Check:
         return None, ""
 
     def call(self, given: Mapping[str, Any]) -> None:
-        for name in given.keys() - self.graph.inputs.keys():
+        for name in [name for name in given if name not in self.graph.inputs]:
             listed = "Inputs of this graph: " + (", ".join(self.graph.inputs) or "none") + "."
             message = f'the graph has no input "{name}"'
             self.bad("unknown_run_input", message, input=name, hint=self.near(name, self.graph.inputs) or listed)
@@ -192,7 +193,10 @@ class _Check:
             self.draw(undrawn)
 
     def run_input(self, port: GraphInput, value: Any, text: bool) -> Any:
-        if value is None or (port.type == "INT" and value == "random"):
+        if port.type == "INT" and value == "random":
+            self.random.add(port.name)
+            return None
+        if value is None:
             return None
         if value == "auto" and type(value) is str:
             return value
@@ -277,7 +281,7 @@ class _Check:
         self.used.update(v.name for v in use.inputs.values() if type(v) is InputRef)
 
     def literal(self, use: NodeUse, port: Port, given: Any) -> Any:
-        came = ""
+        came = got = ""
         text = (use.id, port.name) in self.texts
         if type(given) is InputRef:
             self.used.add(given.name)
@@ -287,6 +291,7 @@ class _Check:
                 message = f'the graph has no input "{given.name}"'
                 self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
                 return BAD
+            got = shown("random") if given.name in self.random else ""
             given = self.inputs[given.name]
         if given is BAD:
             return BAD
@@ -294,7 +299,7 @@ class _Check:
             value = fit(port, given, self.listed(port), text=text)
         except Misfit as e:
             hint = " ".join(filter(None, (e.hint, came)))
-            self.bad(e.code, e.message, use, input=port.name, got=shown(given), wanted=e.wanted, hint=hint)
+            self.bad(e.code, e.message, use, input=port.name, got=got or shown(given), wanted=e.wanted, hint=hint)
             return BAD
         if text:
             self.put(use, port.name, value)
@@ -323,6 +328,8 @@ class _Check:
                 hint = self.near(name, port.file.names())
                 message = str(e.args[0]) if e.args else f'"{name}" is not found'
                 hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
+                if not hint and type(source := use.inputs.get(port.name)) is InputRef:
+                    hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
                 self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
                 return ()
         return known

@@ -356,3 +356,12 @@ def test_halves_of_surrogate_pairs_are_no_text(problems: Find) -> None:
     found = problems(nodes, {"name": "\udcff"}, inputs={"name": {"type": "STRING"}})
     assert [p.code for p in found] == ["bad_text"] * 3
     assert [p.code for p in problems(END, overrides={"end.name": "\udcff%n"})] == ["bad_text"]
+
+
+def test_problems_come_in_the_order_of_the_file(problems: Find) -> None:
+    names = [f"input_{i}" for i in range(20)]
+    found = problems(
+        END, dict.fromkeys(["z", "y", "x", "w"], 1), inputs={n: {"type": "INT", "default": 1} for n in names}
+    )
+    assert [p.input for p in found[:4]] == ["z", "y", "x", "w"]
+    assert [p.place for p in found[4:]] == [f"inputs.{n}" for n in names]
