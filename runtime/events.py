@@ -1,7 +1,7 @@
 """What happens in a run, as numbered events that can be read again: progress bars, servers and tests read this.
 
 Kinds and their data:
-    plan       steps (how many), todo and cached (lists of node ids), merged, resolved
+    plan       steps (how many), todo, maybe (if a lazy input asks) and cached (lists of node ids), merged, resolved
     started    -                     cached     -
     progress   done, total, unit     preview    pixels
     text       text                  saved      path, kind, temporary

@@ -135,6 +135,7 @@ class Execution:
         data = {
             "steps": len(steps),
             "todo": [steps[i].node.id for i in wanted],
+            "maybe": [steps[i].node.id for i in self.maybe(wanted)],
             "cached": [*self.cached],
             "merged": self.plan.merged,
             "resolved": [{"node": r.node, "input": r.input, "value": r.value, "source": r.source}
@@ -142,6 +143,22 @@ class Execution:
         }  # fmt: skip
         self.log.emit("plan", data=data)
         self.tell_cached(0)
+
+    def maybe(self, wanted: Sequence[int]) -> list[int]:
+        """The steps that are to run only if a lazy input asks for them."""
+        steps, sure = self.plan.steps, set(wanted)
+        if not any(steps[i].node.entry.lazy for i in wanted):
+            return []
+        found: set[int] = set()
+        stack = [*wanted]
+        while stack:
+            for _, source, _ in steps[stack.pop()].links:
+                if source in sure or source in found or self.values[source] is not None:
+                    continue
+                if not (steps[source].cacheable and self.cache.get(steps[source].key)):
+                    found.add(source)
+                    stack.append(source)
+        return sorted(found)
 
     def tell_cached(self, told: int) -> None:
         """An event for each node found in the cache after the first ``told``."""
@@ -208,7 +225,7 @@ class Execution:
             outputs = outputs_of(node.entry, result)
         except (Cancelled, RunError):
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise self.failure(step, given, e) from e
         finally:
             given.clear()  # a traceback that somebody keeps must not keep the tensors
@@ -304,7 +321,7 @@ class Execution:
         self.warnings.append((node, message))
         self.log.emit("warning", node, title, {"message": message})
 
-    def failure(self, step: Step, given: Mapping[str, Any], error: Exception) -> RunError:
+    def failure(self, step: Step, given: Mapping[str, Any], error: BaseException) -> RunError:
         traceback.clear_frames(error.__traceback__)  # tensors in the frames of the failed node go now
         text = str(error).strip()
         kind = type(error).__name__

@@ -126,6 +126,13 @@ def test_a_picture_makes_itself_again(call: Call, picture: Path) -> None:
     assert Path(changed.out.strip()).read_bytes() != Path(first).read_bytes()
 
 
+def test_a_picture_whose_source_is_gone_says_what_to_give(call: Call, picture: Path) -> None:
+    (first,) = vignette(call, picture).out.splitlines()
+    picture.unlink()
+    done = call("run", first, "--nodes", EXAMPLE)
+    assert done.code == 2 and "error[unknown_file]" in done.err and "--image PATH" in done.err
+
+
 def test_help_lists_the_inputs_of_the_graph(call: Call, write: Write) -> None:
     done = call("run", write(TEXT), "--help")
     assert done.code == 0
@@ -235,7 +242,7 @@ def test_nodes_that_a_lazy_input_asks_for_are_counted(call: Call, write: Write, 
     }
     done = call("run", write({"nodes": nodes, "outputs": {"x": ["last", 0]}}), "--nodes", pack)
     assert done.code == 0, done.err
-    assert "2 nodes to run" in done.err and "[3/3]" in done.err
+    assert "2 to 3 nodes to run" in done.err and "[3/3]" in done.err
 
 
 @pytest.mark.parametrize(("stream", "more"), [("stdout", ["--json"]), ("stdout", []), ("stderr", [])])

@@ -198,7 +198,7 @@ def now() -> int:
 
 
 @node("Fail", category="toy")
-def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory", "torch"] = "raise") -> float:
+def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory", "torch", "exit"] = "raise") -> float:
     """Go wrong.
 
     Args:
@@ -210,6 +210,8 @@ def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory", "torch
         raise ValueError("no luck")
     if how == "memory":
         raise MemoryError
+    if how == "exit":
+        raise SystemExit(3)
     if how == "torch":
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory: 9 bytes")
     return float("nan") if how == "nan" else "text"  # type: ignore[return-value]

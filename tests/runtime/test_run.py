@@ -174,6 +174,11 @@ def test_lack_of_memory_has_a_hint(go: Go, how: str) -> None:
         go({"f": ("Fail", {"value": 1, "how": how})}, "f")
 
 
+def test_a_node_that_exits_ends_its_run_only(go: Go) -> None:
+    with pytest.raises(RunError, match="SystemExit: 3"):
+        go({"f": ("Fail", {"value": 1, "how": "exit"})}, "f")
+
+
 def test_a_result_of_the_wrong_type(go: Go) -> None:
     with pytest.raises(RunError, match="output FLOAT must be FLOAT; the node returned 'text'"):
         go({"f": ("Fail", {"value": 1, "how": "wrong"})}, "f")

@@ -184,8 +184,9 @@ def name_of(event: Event) -> str:
 
 
 def plan_line(data: Mapping[str, Any]) -> str:
-    cached = len(data["cached"])
-    return f"{len(data['todo'])} nodes to run" + (f", {cached} known from before" if cached else "")
+    cached, todo = len(data["cached"]), len(data["todo"])
+    most = f" to {todo + len(data['maybe'])}" if data["maybe"] else ""
+    return f"{todo}{most} nodes to run" + (f", {cached} known from before" if cached else "")
 
 
 def resolved_lines(data: Mapping[str, Any]) -> list[str]:
