@@ -65,6 +65,8 @@ def image_scale(
 ) -> Image:
     """Scale pictures to a size. A side of 0 follows from the other one and the aspect ratio; two leave all as it is.
 
+    Colours of RGBA pictures count by their alpha: what is hidden below transparent parts does not bleed into the rest.
+
     Args:
         image: What to scale.
         upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
