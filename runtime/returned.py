@@ -52,7 +52,7 @@ def _fitting(port: Port, value: Any) -> Any:
             fits, words = _KINDS.get(kind, _SOMETHING)
             if kind == "*" or (value is not None and fits(value)):
                 return value
-            wanted.append(f"{kind} ({words})" if words else kind)
+            wanted.append(words or kind)
     raise TypeError(f"output {port.name} must be {' or '.join(wanted)}; the node returned {shown(value)}")
 
 

@@ -35,7 +35,7 @@ def result(tmp_path: Path, kind: Any, value: Any) -> Any:
 
 
 WRONG = [
-    ("IMAGE", torch.zeros(4, 4, 3), r"IMAGE \(a tensor \[batch, .*; the node returned Tensor\[4, 4, 3\]"),
+    ("IMAGE", torch.zeros(4, 4, 3), r"IMAGE must be a tensor \[batch, .*; the node returned Tensor\[4, 4, 3\]"),
     ("IMAGE", torch.zeros(1, 3, 4, 5), r"returned Tensor\[1, 3, 4, 5\]"),
     ("IMAGE", np.zeros((1, 4, 4, 3)), r"returned ndarray\[1, 4, 4, 3\]"),
     ("IMAGE", None, "returned None"),
@@ -46,7 +46,7 @@ WRONG = [
     ("CONDITIONING", (1, 2), "returned tuple of 2"),
     ("SIGMAS", torch.zeros(1, 3), r"returned Tensor\[1, 3\]"),
     ("PALETTE", None, "must be PALETTE; the node returned None"),
-    ("IMAGE,MASK", torch.zeros(4), "IMAGE .* or MASK "),
+    ("IMAGE,MASK", torch.zeros(4), r"channels\] or a tensor"),
 ]
 
 
