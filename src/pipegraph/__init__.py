@@ -71,15 +71,25 @@ _API = {"load", "Workflow", "Result"}
 _ERRORS = {"Cancelled", "DeclarationError", "GraphError", "PipegraphError", "Problem", "RunError"}
 
 
+def _version() -> str:
+    """The version that is installed, or that of the checkout if none is."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pipegraph")
+    except PackageNotFoundError:
+        import tomllib
+
+        return str(tomllib.loads((_checkout / "pyproject.toml").read_text())["project"]["version"])
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
         home = "api" if name in _API else "runtime.errors" if name in _ERRORS else "runtime.node"
         value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
         return value
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("pipegraph")
+        return _version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -44,9 +44,9 @@ class Commands(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        import pipegraph
 
-        click.echo(f"pipegraph {version('pipegraph')}")
+        click.echo(f"pipegraph {pipegraph.__version__}")
         ctx.exit()
 
 
