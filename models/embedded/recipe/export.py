@@ -25,7 +25,7 @@ EMBEDDED = Path(__file__).parents[1]
 SHIFT = 1.5
 """Shift of the noise schedule: sigma -> shift sigma / (1 + (shift - 1) sigma)."""
 RECOMMEND: dict[str, Any] = {
-    "steps": 12, "cfg": 3.0, "guidance": 1.0, "width": 128, "height": 128, "sampler_name": "euler",
+    "steps": 12, "cfg": 4.0, "guidance": 1.0, "width": 128, "height": 128, "sampler_name": "euler",
     "scheduler": "simple", "shift": SHIFT, "base_shift": 0.405465, "max_shift": 0.405465,
 }  # fmt: skip
 """Measured best setting. ``base_shift`` and ``max_shift`` are log(shift), in ModelSamplingFlux's terms; ``guidance``

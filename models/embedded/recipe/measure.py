@@ -120,7 +120,8 @@ def record(folder: Path, vae: AutoencoderKL, results: dict[str, Any]) -> None:
     known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     if known.get("weights") != weights:
         known = {"weights": weights, "autoencoder": fidelity(vae), "adherence": {}}
-    known["adherence"] |= results
+    for setting, kinds in results.items():
+        known["adherence"].setdefault(setting, {}).update(kinds)
     path.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
 
