@@ -69,8 +69,15 @@ AutoencoderKL (8 x 8 pixels to 16 channels). It loads with diffusers:
 
 ```python
 pipe = FluxPipeline.from_pretrained("models/embedded/flux-tiny")
-pipe("a red apple on the beach", negative_prompt="", true_cfg_scale=4, num_inference_steps=12, height=128, width=128,
-     max_sequence_length=16)
+pipe(
+    "a red apple on the beach",
+    negative_prompt="",
+    true_cfg_scale=4,
+    num_inference_steps=12,
+    height=128,
+    width=128,
+    max_sequence_length=16,
+)
 ```
 
 ## Scores
