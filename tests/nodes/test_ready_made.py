@@ -19,21 +19,6 @@ def pixels(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.asarray(picture).astype(np.int64)
 
 
-@pytest.fixture(autouse=True)
-def shipped(request: pytest.FixtureRequest) -> None:
-    """Skip a test of a graph whose model is not in this checkout (it is made by ``models/embedded/recipe``)."""
-    name = request.node.callspec.params["name"] if hasattr(request.node, "callspec") else request.node.name
-    needs = {"checkpoints": "embedded/flux-tiny"}
-    needs |= {"checkpoints": "embedded/flux-tiny-schnell"} if "schnell" in name else {}
-    needs |= {"loras": "embedded/flux-tiny-flat.safetensors"} if "lora" in name else {}
-    needs |= {"controlnet": "embedded/flux-tiny-edges"} if "control" in name or "edges" in name else {}
-    for kind, wanted in needs.items():
-        try:
-            paths.resolve(kind, wanted)
-        except LookupError as e:
-            pytest.skip(str(e))
-
-
 @pytest.mark.parametrize("name", ready_made.names())
 def test_each_makes_a_picture_and_the_picture_makes_itself_again(name: str, tmp_path: Path) -> None:
     result = pg.load(name, out=tmp_path / "a").run(seed=7, steps=2)
