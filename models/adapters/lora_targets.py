@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from torch import nn
 
+from ..loading.flux import TOP
+
 
 class Target(NamedTuple):
     """Rows of a file's ``up`` that belong to one layer, in the layer's order of outputs."""
@@ -48,17 +50,7 @@ def _consecutive(layers: tuple[str, ...], widths: dict[str, int]) -> Iterator[Ta
         start += widths[layer]
 
 
-_ONCE = {
-    "img_in": "x_embedder",
-    "txt_in": "context_embedder",
-    "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
-    "time_in.out_layer": "time_text_embed.timestep_embedder.linear_2",
-    "vector_in.in_layer": "time_text_embed.text_embedder.linear_1",
-    "vector_in.out_layer": "time_text_embed.text_embedder.linear_2",
-    "guidance_in.in_layer": "time_text_embed.guidance_embedder.linear_1",
-    "guidance_in.out_layer": "time_text_embed.guidance_embedder.linear_2",
-    "final_layer.linear": "proj_out",
-}
+_ONCE = {theirs: ours for theirs, ours in TOP.items() if ours != "norm_out.linear"}
 _DOUBLE = {
     "img_attn.qkv": ("attn.to_q", "attn.to_k", "attn.to_v"),
     "txt_attn.qkv": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),

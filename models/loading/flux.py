@@ -8,8 +8,7 @@ from typing import Any
 
 from .pieces import Piece
 
-# BFL's names in diffusers' terms; {} is the number of the block.
-_TOP = {
+TOP = {
     "img_in": "x_embedder",
     "txt_in": "context_embedder",
     "time_in.in_layer": "time_text_embed.timestep_embedder.linear_1",
@@ -21,6 +20,7 @@ _TOP = {
     "final_layer.linear": "proj_out",
     "final_layer.adaLN_modulation.1": "norm_out.linear",
 }
+"""BFL's names of the layers outside the blocks, in diffusers' terms. The last one has its halves exchanged."""
 _DOUBLE = {
     "img_mod.lin": "norm1.linear",
     "txt_mod.lin": "norm1_context.linear",
@@ -73,7 +73,7 @@ def from_bfl(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
 def _renamed(name: str, piece: Piece, width: int) -> dict[str, Piece]:
     stem, _, kind = name.rpartition(".")
     kind = "weight" if kind == "scale" else kind
-    if new := _TOP.get(stem):
+    if new := TOP.get(stem):
         # BFL keeps (shift, scale), diffusers (scale, shift).
         return {f"{new}.{kind}": piece.swapped() if new == "norm_out.linear" else piece}
     match = re.fullmatch(r"(double|single)_blocks\.(\d+)\.(.+)", stem)
