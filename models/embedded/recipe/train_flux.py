@@ -31,6 +31,8 @@ from .world import caption, sample_scene
 HERE = Path(__file__).parent
 DROPOUT = 0.1
 """Share of captions replaced by the empty prompt, for classifier-free guidance."""
+SIZES = ("small", "small", "small", None, None, "big")
+"""Sizes of lone objects in training: small ones are hardest to learn."""
 READING = 0.05
 """Weight of the text encoders' own loss (``reading.py``)."""
 
@@ -48,7 +50,7 @@ class Scenes:
         self.prompts: list[Prompt] = []
 
     def _draw(self, count: int) -> None:
-        scenes = [sample_scene(self.rng, two=self.two) for _ in range(count)]
+        scenes = [sample_scene(self.rng, two=self.two, sizes=SIZES) for _ in range(count)]
         images = torch.tensor(np.stack([np.asarray(draw(s, self.rng)) for s in scenes])).permute(0, 3, 1, 2)
         for scene, latent in zip(scenes, pack(self.codec.encode(images.float() / 127.5 - 1)), strict=True):
             words = caption(scene, self.rng)
@@ -199,7 +201,7 @@ def arguments() -> argparse.Namespace:
     ask.add_argument("--batch", type=int, default=32)
     ask.add_argument("--rate", type=float, default=1.2e-3)
     ask.add_argument("--decay-from", type=float, default=0.6)
-    ask.add_argument("--two", type=float, default=0.25, help="share of two-object scenes")
+    ask.add_argument("--two", type=float, default=0.45, help="share of two-object scenes")
     ask.add_argument("--pool", type=int, default=20000)
     ask.add_argument("--rank", type=int, default=0)
     ask.add_argument("--world", type=int, default=1)

@@ -7,6 +7,7 @@ Some object-colour pairs are held out of training on purpose, to measure whether
 import hashlib
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Word in a caption -> Unicode name of its emoji. The first group can be recoloured.
@@ -37,6 +38,8 @@ BACKGROUNDS = [*PLAIN, *PLACES]
 RELATIONS = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
 SIZES = {None: 84, "small": 46, "big": 112}
 """Height of a lone object in pixels of a 128-pixel picture."""
+SIZE_MIX = (None, None, None, "small", "big")
+"""Sizes of lone objects as the measure draws them."""
 
 FUNCTION_WORDS = "a an and at background below big above desert green in left meadow night of on right small snow the"
 SYNONYMS = {
@@ -79,8 +82,10 @@ def is_held_out(scene: Scene) -> bool:
     return pair or any(t in HELD_OUT for t in scene.things)
 
 
-def sample_scene(rng: random.Random, *, two: float = 0.25, held_out: bool = False) -> Scene:
-    """Draw a scene; ``two`` is the share of two-object scenes, ``held_out`` picks the split."""
+def sample_scene(
+    rng: random.Random, *, two: float = 0.25, sizes: Sequence[str | None] = SIZE_MIX, held_out: bool = False
+) -> Scene:
+    """Draw a scene; ``two`` is the share of two-object scenes, ``sizes`` those of lone ones, ``held_out`` the split."""
 
     def thing() -> Thing:
         name = rng.choice(OBJECTS)
@@ -94,7 +99,7 @@ def sample_scene(rng: random.Random, *, two: float = 0.25, held_out: bool = Fals
                 continue
             scene = Scene((first, second), background, relation=rng.choice(list(RELATIONS)))
         else:
-            scene = Scene((first,), background, size=rng.choice((None, None, None, "small", "big")))
+            scene = Scene((first,), background, size=rng.choice(sizes))
         if any(t.colour == background for t in scene.things):
             continue  # red on red shows nothing
         if is_held_out(scene) == held_out:
