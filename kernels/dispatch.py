@@ -26,8 +26,11 @@ from importlib.metadata import entry_points
 from inspect import isfunction
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-OPS: Final = ("attention", "linear")
-"""Every op; each lives in the module of its name and registers itself when that is imported."""
+OPS: Final[Mapping[str, str]] = {
+    "attention": "attention",
+    "linear": "linear",
+}
+"""Every op -> the module of this folder that defines it and registers its back ends when it is imported."""
 GROUP: Final = "pipegraph.kernels"
 """Entry-point group of other packages' back ends: each entry is a function that is called with ``register``."""
 VARIABLE: Final = "PIPEGRAPH_KERNELS"
@@ -140,7 +143,7 @@ class Op(Generic[S]):
 
 _using: ContextVar[Mapping[str, str]] = ContextVar("pipegraph_kernels", default={})  # noqa: B039 - never changed
 _ops: dict[str, Op[Any]] = {}
-_backends: dict[str, dict[str, Backend[Any]]] = {name: {} for name in OPS}
+_backends: dict[str, dict[str, Backend[Any]]] = {op: {} for op in OPS}
 
 
 def define(op: Op[S]) -> Op[S]:
@@ -170,7 +173,7 @@ def register(backend: Backend[Any]) -> None:
 
 def backends(op: str) -> Mapping[str, Backend[Any]]:
     """The back ends of an op by name, those of other packages included."""
-    import_module(f"pipegraph.kernels.{op}")
+    import_module(f"pipegraph.kernels.{OPS[op]}")
     _plugins()
     return _backends[op]
 
