@@ -1,0 +1,62 @@
+"""Whether Triton kernels can run here, and on what. Importing this loads neither Triton nor torch; nothing launches."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+INTERPRETER = "interpreter"
+"""What :func:`architecture` says under ``TRITON_INTERPRET=1``: kernels are run by numpy, on CPU tensors."""
+
+
+@cache
+def missing() -> str:
+    """Why no Triton kernel can run on this machine; empty if one can."""
+    if find_spec("triton") is None:
+        return "Triton is not installed (pip install 'pipegraph[gpu]')"
+    if interpreting():
+        return ""
+    import torch
+
+    if not torch.cuda.is_available():  # true for HIP as well
+        return "no CUDA or HIP device"
+    if torch.version.hip is None and (found := torch.cuda.get_device_capability()) < (8, 0):
+        return f"needs compute capability 8.0; this device has {found[0]}.{found[1]}"
+    return ""
+
+
+def interpreting() -> bool:
+    """True if kernels run in Triton's interpreter; settled by the environment before Triton is imported."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def refuses(device: str) -> str:
+    """Why a Triton kernel cannot take tensors of a device type; empty if it can."""
+    wanted = "cpu" if interpreting() else "cuda"  # HIP devices are called cuda, too
+    return "" if device == wanted else f"Triton kernels take {wanted} tensors here, not {device}"
+
+
+def rank(value: float) -> float:
+    """The rank to give a Triton back end: ``value``, but below all others in the interpreter, which is only for tests."""
+    return -1 if interpreting() else value
+
+
+def architecture() -> str:
+    """What kernels are compiled for at present: ``sm_90``, ``gfx942``, ... or ``interpreter``.
+
+    Tables of configurations are keyed by this. Needs a device, or the stand-in of the ahead-of-time tests.
+    """
+    if interpreting():
+        return INTERPRETER
+    from triton.runtime import driver
+
+    active = driver.active
+    return _architecture(active, active.get_current_device())
+
+
+@cache
+def _architecture(active: Any, device: Any) -> str:
+    arch = active.get_current_target().arch
+    return f"sm_{arch}" if isinstance(arch, int) else str(arch).partition(":")[0]
