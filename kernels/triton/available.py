@@ -39,7 +39,7 @@ def refuses(device: str) -> str:
 
 
 def rank(value: float) -> float:
-    """The rank to give a Triton back end: ``value``, but below all others in the interpreter, which is only for tests."""
+    """The rank to give a Triton back end: ``value``, but below all others in the interpreter (for tests)."""
     return -1 if interpreting() else value
 
 
