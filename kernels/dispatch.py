@@ -220,6 +220,12 @@ def used() -> dict[str, list[str]]:
     return {name: sorted({b.name for b in op.memo.values()}) for name, op in _ops.items() if op.memo}
 
 
+def forget() -> None:
+    """Drop what was chosen so far, as if no op had been called."""
+    for op in _ops.values():
+        op.memo.clear()
+
+
 def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
     found = backends(_known_op(op))
     signature = _ops[op].sample(device, dtype)

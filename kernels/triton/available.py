@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
-INTERPRETER = "interpreter"
+INTERPRETER: Final = "interpreter"
 """What :func:`architecture` says under ``TRITON_INTERPRET=1``: kernels are run by numpy, on CPU tensors."""
+AHEAD: Final[ContextVar[str]] = ContextVar("pipegraph_ahead", default="")
+"""The architecture that launches are compiled for, but not run, at present (``kernels.triton.ahead``); else empty."""
+
+
+def missing() -> str:
+    """Why no Triton kernel can run on this machine; empty if one can."""
+    return "" if AHEAD.get() else _missing()
 
 
 @cache
-def missing() -> str:
-    """Why no Triton kernel can run on this machine; empty if one can."""
+def _missing() -> str:
     if find_spec("triton") is None:
         return "Triton is not installed (pip install 'pipegraph[gpu]')"
     if interpreting():
@@ -34,6 +41,8 @@ def interpreting() -> bool:
 
 def refuses(device: str) -> str:
     """Why a Triton kernel cannot take tensors of a device type; empty if it can."""
+    if AHEAD.get() and device == "meta":
+        return ""
     wanted = "cpu" if interpreting() else "cuda"  # HIP devices are called cuda, too
     return "" if device == wanted else f"Triton kernels take {wanted} tensors here, not {device}"
 
@@ -50,13 +59,23 @@ def architecture() -> str:
     """
     if interpreting():
         return INTERPRETER
+    return AHEAD.get() or _of_device(*_device())[0]
+
+
+def processors() -> int:
+    """How many multiprocessors (compute units) the current device has; 132 when there is none."""
+    return 132 if interpreting() or AHEAD.get() else _of_device(*_device())[1]
+
+
+def _device() -> tuple[Any, Any]:
     from triton.runtime import driver
 
     active = driver.active
-    return _architecture(active, active.get_current_device())
+    return active, active.get_current_device()
 
 
 @cache
-def _architecture(active: Any, device: Any) -> str:
+def _of_device(active: Any, device: Any) -> tuple[str, int]:
     arch = active.get_current_target().arch
-    return f"sm_{arch}" if isinstance(arch, int) else str(arch).partition(":")[0]
+    name = f"sm_{arch}" if isinstance(arch, int) else str(arch).partition(":")[0]
+    return name, int(active.utils.get_device_properties(device)["multiprocessor_count"])
