@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from .linear import LowRank, linear
+from .linear import LowRank, PackedWeight, linear
 
 _side_paths: ContextVar[Mapping[nn.Module, LowRank]] = ContextVar("pipegraph_side_paths", default={})  # noqa: B039
 
@@ -16,17 +18,55 @@ _side_paths: ContextVar[Mapping[nn.Module, LowRank]] = ContextVar("pipegraph_sid
 class KernelLinear(nn.Linear):
     """``nn.Linear`` on the op ``linear``: the same parameters and state-dict keys, and room for a low-rank side path.
 
-    ``weight`` may be stored in another float dtype than the input has.
+    ``weight`` may be stored in another float dtype than the input has, or be a packed weight (see :meth:`pack`).
     """
+
+    precision = "exact"
+    """``fast`` lets back ends quantize the input of this layer."""
 
     @staticmethod
     def adopt(layer: nn.Linear) -> None:
         """Make a plain ``nn.Linear`` a KernelLinear in place: no weight is touched or copied."""
         layer.__class__ = KernelLinear
 
+    @staticmethod
+    def pack(layer: nn.Linear, weight: PackedWeight, precision: str = "exact") -> None:
+        """Give a layer a packed weight in the place of its parameter, in place.
+
+        ``layer.weight`` is then the packed weight: it moves with the layer from device to device, keeps its format when
+        the layer is cast, and its buffers are in the state dict as ``weight.data``, ``weight.scale`` and so on, if it
+        has ``buffers``.
+
+        Raises:
+            ValueError: the shape is not that of the layer.
+        """
+        if tuple(weight.shape) != (layer.out_features, layer.in_features):
+            raise ValueError(f"a weight {tuple(weight.shape)} does not fit {layer}")
+        layer.__class__ = KernelLinear
+        layer._parameters.pop("weight", None)
+        layer.__dict__["weight"] = weight
+        layer.__dict__["precision"] = precision
+
     def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)"""
-        return linear(input, self.weight, self.bias, low_rank=_side_paths.get().get(self))
+        return linear(
+            input, self.weight, self.bias, low_rank=_side_paths.get().get(self), precision=self.precision
+        )  # fmt: skip
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        packed: Any = self.__dict__.get("weight")
+        if packed is not None:
+            device = fn(torch.empty(0, dtype=torch.uint8, device=packed.device)).device
+            if device != packed.device:
+                self.__dict__["weight"] = packed.to(device)
+        return self
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        packed: Any = self.__dict__.get("weight")
+        if packed is not None and hasattr(packed, "buffers"):
+            destination.update({f"{prefix}weight.{name}": t for name, t in packed.buffers().items()})
 
 
 @contextmanager
