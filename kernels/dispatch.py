@@ -5,8 +5,8 @@ An op (``attention``, ``linear``) is a function with several back ends. Which on
 1. the call's own argument, ``attention(q, k, v, backend="torch")``;
 2. the innermost ``with use(attention="torch"):``;
 3. the environment, ``PIPEGRAPH_KERNELS=attention=torch,linear=reference``, read once;
-4. the highest rank among those that can serve the signature and whose numerics class is ``exact`` (any class if the
-   call says ``precision="fast"``).
+4. the highest rank among those that can serve the signature, whose numerics class is ``exact`` (any class if the call
+   says ``precision="fast"``) and which are ours or have passed the conformance kit here (``kernels.testing``).
 
 A choice by 1 to 3 that cannot serve raises ``KernelError`` with the reason. A choice is remembered, so that a later
 call of the same signature costs one dictionary hit.
@@ -26,15 +26,21 @@ from importlib.metadata import entry_points
 from inspect import isfunction
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
+from .proven import proven, version_of
+
 OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
     "linear": "linear",
 }
 """Every op -> the module of this folder that defines it and registers its back ends when it is imported."""
+OPTIONAL: Final[Mapping[str, str]] = {}
+"""Op -> the module that registers its back ends of packages which may not be there; imports none of them."""
 GROUP: Final = "pipegraph.kernels"
 """Entry-point group of other packages' back ends: each entry is a function that is called with ``register``."""
 VARIABLE: Final = "PIPEGRAPH_KERNELS"
 _REMEMBERED: Final = 4096
+_LIBRARY = {"torch": "torch", "cudnn": "torch", "scaled-mm": "torch", "triton": "triton", "triton-tma": "triton"}
+"""The package whose version matters for our own back ends; for others it is their source."""
 Numerics = Literal["exact", "reduced"]
 """exact: as near to float64 as the inputs' dtype allows (docs/kernels.md has the bounds). reduced: quantizes inside."""
 
@@ -80,10 +86,19 @@ class Backend(Generic[S]):
     """Why it cannot run on this machine at all; empty if it can. Must not launch anything."""
     numerics: Numerics = "exact"
     source: str = "pipegraph"
+    """The package that it is from, as it was installed. One of another package must be proven to be chosen by rank."""
 
     def verdict(self, signature: S) -> str:
         """Why this cannot serve; empty if it can."""
         return self.missing() or self.refuses(signature)
+
+    def held_back(self, signature: S) -> str:
+        """Why this is not chosen by rank, though it may be able to serve; empty if it may be."""
+        if self.numerics != "exact" and signature.precision != "fast":
+            return 'lowers the numerics class; only with precision="fast" or when asked for by name'
+        if self.source != "pipegraph" and not proven(self.op, self.name, self.source, signature.device):
+            return f"unverified; `pipegraph kernels {self.op} --prove {self.name}` tests it, else only by name"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,8 @@ class Report:
 
     op: str
     backend: str
+    version: str
+    """Of the package that does the work; empty if it is not installed."""
     numerics: str
     source: str
     usable: bool
@@ -134,9 +151,10 @@ class Op(Generic[S]):
         return backend
 
     def _best(self, signature: S) -> Backend[S]:
-        able = [b for b in backends(self.name).values() if not (b.verdict(signature) or _lowers(b, signature))]
+        able = [b for b in backends(self.name).values() if not (b.held_back(signature) or b.verdict(signature))]
         if not able:
-            reasons = "; ".join(f"{b.name}: {b.verdict(signature)}" for b in backends(self.name).values())
+            all_ = backends(self.name).values()
+            reasons = "; ".join(f"{b.name}: {b.verdict(signature) or b.held_back(signature)}" for b in all_)
             raise KernelError(f"{self.name}: no back end can serve {signature} ({reasons})")
         return max(able, key=lambda b: b.rank(signature))
 
@@ -174,6 +192,8 @@ def register(backend: Backend[Any]) -> None:
 def backends(op: str) -> Mapping[str, Backend[Any]]:
     """The back ends of an op by name, those of other packages included."""
     import_module(f"pipegraph.kernels.{OPS[op]}")
+    if op in OPTIONAL:
+        import_module(f"pipegraph.kernels.{OPTIONAL[op]}")
     _plugins()
     return _backends[op]
 
@@ -211,7 +231,7 @@ def explain(op: str | None = None, device: str = "cpu", dtype: str = "float32") 
     Loads torch, but neither diffusers nor transformers.
     """
     reports = [r for name in ([op] if op else OPS) for r in _explain(name, device, dtype)]
-    broken = [Report("*", name, "", "entry point", False, False, why) for name, why in _plugins().items() if why]
+    broken = [Report("*", name, "", "", "entry point", False, False, why) for name, why in _plugins().items() if why]
     return reports + broken
 
 
@@ -238,15 +258,12 @@ def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
         if b is best:
             why = f"asked for by {origin}" if asked else "highest rank of those that can serve"
             why += f", but it cannot serve: {reason}" if reason else ""
-        elif reason or _lowers(b, signature):
-            why = reason or 'lowers the numerics class; only with precision="fast" or when asked for by name'
+        elif held := reason or b.held_back(signature):
+            why = held
         else:
             why = f"can serve; `{best.name}` " + ("was asked for" if asked else "ranks higher")
-        yield Report(op, b.name, b.numerics, b.source, not reason, b is best and not reason, why)
-
-
-def _lowers(backend: Backend[Any], signature: Signature) -> bool:
-    return backend.numerics != "exact" and signature.precision != "fast"
+        version = version_of(_LIBRARY.get(b.name, b.source))
+        yield Report(op, b.name, version, b.numerics, b.source, not reason, b is best and not reason, why)
 
 
 @cache

@@ -1,0 +1,68 @@
+"""Which back ends of other packages have passed the conformance kit on this machine.
+
+A back end from another package is chosen automatically only after it has (``pipegraph kernels OP --prove NAME``);
+asked for by name it runs anyway. What passed is kept per op, device and version in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def proven(op: str, backend: str, source: str, device: str) -> bool:
+    """True if this version of a back end has passed on this kind of device."""
+    return _read().get(f"{op}/{backend}/{device}") == stamp(source)
+
+
+def record(op: str, backend: str, source: str, device: str, passed: bool) -> None:
+    """Remember that a back end has passed, or forget that it once had."""
+    known = dict(_read())
+    known.pop(key := f"{op}/{backend}/{device}", None)
+    if passed:
+        known[key] = stamp(source)
+    path = _file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_text(json.dumps(known, indent=1, sort_keys=True))
+    part.replace(path)
+    _parse.cache_clear()
+
+
+def stamp(source: str) -> str:
+    """The versions that a proof holds for: of the package that a back end is from, of torch and of pipegraph."""
+    return ", ".join(f"{name} {version_of(name) or 'unversioned'}" for name in (source, "torch", "pipegraph"))
+
+
+@cache
+def version_of(package: str) -> str:
+    """The installed version of a package, without importing it; empty if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _file() -> Path:
+    folder = os.environ.get("PIPEGRAPH_CACHE")
+    if not folder:
+        from platformdirs import user_cache_path
+
+        folder = str(user_cache_path("pipegraph"))
+    return Path(folder, "proven_kernels.json")
+
+
+def _read() -> dict[str, str]:
+    return _parse(_file())
+
+
+@cache
+def _parse(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

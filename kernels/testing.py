@@ -1,0 +1,209 @@
+"""The conformance kit: does a back end mean what its op means?
+
+    report = conformance("attention", "mine", "cuda")
+    assert report.passed, report
+
+Runs a back end over the cases of its op (:mod:`testing_cases`) in every float dtype and compares with the reference in
+float64 on the same stored inputs. Needs neither pytest nor a GPU; our own tests use the same cases and bounds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import torch
+from torch import Tensor
+
+from .dispatch import OPS, KernelError, backends
+from .testing_cases import BOUNDS, CASES, REDUCED, Case
+
+DTYPES: Final = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+Outcome = Literal["passed", "failed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One case in one dtype."""
+
+    case: str
+    dtype: str
+    outcome: Outcome
+    why: str = ""
+    """What is wrong, or why the back end refuses."""
+    error: float = 0.0
+    """Relative error (Frobenius norm) against float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the kit found."""
+
+    op: str
+    backend: str
+    device: str
+    checks: tuple[Check, ...]
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        return tuple(c for c in self.checks if c.outcome == "failed")
+
+    @property
+    def served(self) -> int:
+        """How many cases the back end did not refuse."""
+        return sum(c.outcome != "refused" for c in self.checks)
+
+    @property
+    def passed(self) -> bool:
+        """True if something was served and nothing failed."""
+        return self.served > 0 and not self.failed
+
+    def __str__(self) -> str:
+        verdict = "passed" if self.passed else "FAILED"
+        head = f"{self.op}/{self.backend} on {self.device}: {verdict}, {self.served} served, {len(self.failed)} failed"
+        head += f", {len(self.checks) - self.served} refused"
+        return "\n  ".join([head, *(f"{c.case} in {c.dtype}: {c.why}" for c in self.failed)])
+
+
+def conformance(op: str, backend: str, device: str = "cpu") -> Report:
+    """Run every case of an op on one of its back ends.
+
+    A case that the back end refuses counts neither way; if it refuses all, it has not passed.
+
+    Raises:
+        KernelError: there is no such op or back end, or the kit has no cases for the op.
+    """
+    if op not in OPS or op not in CASES:
+        raise KernelError(f"the kit has no cases for `{op}`; it has: {', '.join(CASES)}")
+    if backend not in backends(op):
+        raise KernelError(f"{op} has no back end `{backend}`; there are: {', '.join(backends(op))}")
+    run = getattr(import_module(f"pipegraph.kernels.{OPS[op]}"), op)
+    reduced = backends(op)[backend].numerics != "exact"
+    checks = []
+    for case in CASES[op]():
+        for dtype in case.dtypes or DTYPES:
+            bound = max(REDUCED, BOUNDS[op][dtype]) if reduced else BOUNDS[op][dtype]
+            checks.append(_check(run, case, backend, dtype, torch.device(device), bound))
+    return Report(op, backend, device, tuple(checks))
+
+
+def _check(
+    run: Callable[..., Any], case: Case, backend: str, dtype: torch.dtype, device: torch.device, bound: float
+) -> Check:
+    name = str(dtype).removeprefix("torch.")
+    stored = _map(case.arguments, lambda t: t.to(device, dtype if t.dtype == torch.float64 else None))
+    try:
+        want = _call(run, case, _map(stored, lambda t: t.double() if t.dtype == dtype else t), "reference")
+        got, kept = _call(run, case, stored, backend), _map(stored, Tensor.clone)
+        with _poisoned():
+            again = _call(run, case, kept, backend)
+        if why := _differs(_tensors(got), _tensors(again)):
+            return Check(case.name, name, "failed", f"the same call twice: {why}")
+        if not case.mutates and (why := _differs(_tensors(stored), _tensors(kept))):
+            return Check(case.name, name, "failed", f"changes its inputs: {why}")
+        strided = _call(run, case, _map(stored, _strided), backend)
+    except KernelError as e:
+        refused = "cannot serve" in str(e)
+        return Check(case.name, name, "refused" if refused else "failed", str(e))
+    except Exception as e:  # whatever another package's code raises is a finding
+        return Check(case.name, name, "failed", f"{type(e).__name__}: {e}")
+    worst = 0.0
+    for what, result in (("", got), ("with inputs that are slices: ", strided)):
+        why, error = _compare(_tensors(result), _tensors(want), dtype, bound, case)
+        worst = max(worst, error)
+        if why:
+            return Check(case.name, name, "failed", what + why, worst)
+    return Check(case.name, name, "passed", error=worst)
+
+
+def _call(run: Callable[..., Any], case: Case, arguments: dict[str, Any], backend: str) -> Any:
+    """What a call gives: its result, or for an op that writes into arguments, these."""
+    if case.mutates:
+        arguments = arguments | {name: _map(arguments[name], Tensor.clone) for name in case.mutates}
+    result = run(**arguments, backend=backend)
+    return [arguments[name] for name in case.mutates] if case.mutates else result
+
+
+def _compare(got: list[Tensor], want: list[Tensor], dtype: torch.dtype, bound: float, case: Case) -> tuple[str, float]:
+    """What is wrong with a result, empty if nothing is, and its relative error."""
+    if len(got) != len(want):
+        return f"{len(got)} results for {len(want)}", 0.0
+    worst = 0.0
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        kind = dtype if i == 0 and b.dtype == torch.float64 else a.dtype
+        if a.shape != b.shape or a.dtype != kind or a.device != b.device:
+            found = f"{tuple(a.shape)} {a.dtype} on {a.device}"
+            return f"result {i} is {found}, should be {tuple(b.shape)} {kind} on {b.device}", worst
+        if not b.is_floating_point() and case.steps is not None:
+            off = int((a.long() - b.long()).abs().max()) if b.numel() else 0
+            if off > case.steps:
+                return f"result {i} is off by {off}, bound {case.steps}", worst
+            continue
+        odd, error = _error(a, b)
+        worst = max(worst, error)
+        if odd or not error <= bound:
+            return odd or f"result {i} has a relative error of {error:.2g}, bound {bound:.2g}", worst
+    return "", worst
+
+
+def _error(got: Tensor, want: Tensor) -> tuple[str, float]:
+    got, want = got.double(), want.double()
+    plain = want.isfinite()
+    if not torch.equal(plain, got.isfinite()) or not torch.equal(
+        want[~plain].nan_to_num(0.5), got[~plain].nan_to_num(0.5)
+    ):
+        return f"NaN or Inf in {int((~got.isfinite()).sum())} places, should be in {int((~plain).sum())}", 0.0
+    size = want[plain].norm().item()
+    return "", (got[plain] - want[plain]).norm().item() / (size or 1.0)
+
+
+def _differs(one: list[Tensor], other: list[Tensor]) -> str:
+    for i, (a, b) in enumerate(zip(one, other, strict=True)):
+        same = a.shape == b.shape and (a == b) | (a.isnan() & b.isnan() if a.is_floating_point() else False)
+        if same is False or not bool(torch.as_tensor(same).all()):
+            return f"tensor {i} differs"
+    return ""
+
+
+def _strided(t: Tensor) -> Tensor:
+    """The same values as a slice of a larger tensor: the rows of a fused projection."""
+    if t.ndim < 2 or not t.is_floating_point() or t.dtype.itemsize < 2:
+        return t
+    return torch.cat([t, t], -1)[..., : t.shape[-1]]
+
+
+def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Apply ``change`` to every tensor in nested containers and dataclasses."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {k: _map(v, change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_map(v, change) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _map(getattr(value, f.name), change) for f in fields(value)})
+    return value
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    _map(value, lambda t: found.append(t) or t)
+    return found
+
+
+@contextmanager
+def _poisoned() -> Iterator[None]:
+    """Inside, memory that is not written holds NaN, so that a result which is not fully written shows."""
+    before, warn = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before, warn_only=warn)
