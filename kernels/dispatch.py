@@ -31,9 +31,18 @@ from .proven import proven, version_of
 OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
     "linear": "linear",
+    "grouped_linear": "grouped_linear",
+    "quantize_rows": "quantize_rows",
+    "rms_norm": "rms_norm",
+    "ada_norm": "ada_norm",
+    "gate_add": "ada_norm",
+    "qk_norm_rope": "qk_norm_rope",
+    "swiglu": "gated",
+    "geglu": "gated",
+    "sample": "sample",
 }
 """Every op -> the module of this folder that defines it and registers its back ends when it is imported."""
-OPTIONAL: Final[Mapping[str, str]] = {}
+OPTIONAL: Final[Mapping[str, str]] = {"attention": "optional.attention", "linear": "optional.linear"}
 """Op -> the module that registers its back ends of packages which may not be there; imports none of them."""
 GROUP: Final = "pipegraph.kernels"
 """Entry-point group of other packages' back ends: each entry is a function that is called with ``register``."""

@@ -1,22 +1,33 @@
 """x @ W.T + bias with a low-rank side path: the one matrix product that every network layer goes through.
 
-    y = x @ W.T + bias + (x @ down.T) @ up.T
+    y = act(x @ W.T + bias + (x @ down.T) @ up.T) * gate + residual
 
 The side path is how a LoRA is applied: W is never edited, so it may be memory-mapped or quantized. It is also the
 low-rank branch of quantized formats.
+
+A back end is a function ``fn(x, weight, bias, low_rank, act, gate, residual)``. It gives what :func:`reference` gives;
+a `reduced` one may also quantize x, as :func:`w8a8` defines it. A packed weight of a format that it does not know it
+unpacks with ``dequantize``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
+from .hadamard import rotate
+
+if TYPE_CHECKING:
+    from .qweight import Layout, QWeight
+
+Activation = Literal["silu", "gelu_tanh"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,11 +82,21 @@ class Signature(NamedTuple):
     """``plain`` for a tensor, else the packed format."""
     stored: torch.dtype | None
     """Dtype of a plain weight; None if packed."""
+    layout: Layout | None
+    """How a ``QWeight`` is laid out; None for any other weight."""
     device: str
     bias: bool
     rank: int
     """Of the low-rank side path, 0 if none."""
+    act: str | None
+    gate: tuple[int, ...] | None
+    residual: bool
     precision: str
+
+    @property
+    def rows(self) -> int:
+        """Rows of x in all."""
+        return prod(self.x[:-1])
 
 
 def linear(
@@ -84,6 +105,9 @@ def linear(
     bias: Tensor | None = None,
     *,
     low_rank: LowRank | None = None,
+    act: Activation | None = None,
+    gate: Tensor | None = None,
+    residual: Tensor | None = None,
     precision: str = "exact",
     backend: str | None = None,
 ) -> Tensor:
@@ -94,6 +118,9 @@ def linear(
         weight: (N, K), a tensor of any float dtype (cast to that of x as it is used) or a packed weight.
         bias: (N,).
         low_rank: Added to the weight as a side path; cast to the dtype of x.
+        act: Applied to all of that.
+        gate: Then multiplied by; float, broadcasts to (..., N).
+        residual: Then added; float, (..., N).
         precision: ``fast`` allows back ends that quantize x.
         backend: Name of the back end to use.
 
@@ -104,16 +131,18 @@ def linear(
         KernelError: shapes or dtypes that do not fit, or an asked-for back end that cannot serve.
     """
     key = (
-        x.shape, x.dtype, x.device, weight.shape, weight.dtype if isinstance(weight, Tensor) else weight.format,
-        None if bias is None else bias.shape, low_rank and (low_rank.down.shape, low_rank.up.shape), precision,
+        x.shape, x.dtype, x.device, weight.shape,
+        weight.dtype if isinstance(weight, Tensor) else (weight.format, getattr(weight, "layout", None)),
+        None if bias is None else bias.shape, low_rank and (low_rank.down.shape, low_rank.up.shape), act,
+        None if gate is None else gate.shape, None if residual is None else residual.shape, precision,
     )  # fmt: skip
-    out: Tensor = OP.pick(key, backend).fn(x, weight, bias, low_rank)
+    out: Tensor = OP.pick(key, backend).fn(x, weight, bias, low_rank, act, gate, residual)
     return out
 
 
 def _describe(key: Any) -> Signature:
     """Check a call and describe it to the back ends."""
-    x, dtype, device, weight, kind, bias, low_rank, precision = key
+    x, dtype, device, weight, kind, bias, low_rank, act, gate, residual, precision = key
     if len(weight) != 2 or not x or x[-1] != weight[1]:
         raise KernelError(f"linear: x {tuple(x)} does not fit a weight (N, K) = {tuple(weight)}")
     if not dtype.is_floating_point:
@@ -127,16 +156,32 @@ def _describe(key: Any) -> Signature:
         (rank, k), (n, rank2) = low_rank
         if (n, k) != tuple(weight) or rank != rank2:
             raise KernelError(f"linear: low rank {tuple(low_rank[1])} x {tuple(low_rank[0])} is no {tuple(weight)}")
-    rank = low_rank[0][0] if low_rank else 0
+    if act not in (None, *get_args(Activation)):
+        raise KernelError(f"linear: there is no activation {act!r}; there are {', '.join(get_args(Activation))}")
+    out = (*x[:-1], weight[0])
+    if gate is not None and not broadcasts(gate, out):
+        raise KernelError(f"linear: gate {tuple(gate)} does not broadcast to the result {out}")
+    if residual is not None and tuple(residual) != out:
+        raise KernelError(f"linear: residual {tuple(residual)} is not of the shape of the result {out}")
+    if precision not in ("exact", "fast"):
+        raise KernelError(f"linear: precision is `exact` or `fast`, not {precision!r}")
+    format, layout = ("plain", None) if stored else kind
     return Signature(
-        tuple(x), tuple(weight), dtype, "plain" if stored else kind, stored, device.type, bias is not None, rank,
-        precision,
+        tuple(x), tuple(weight), dtype, format, stored, layout, device.type, bias is not None,
+        low_rank[0][0] if low_rank else 0, act, gate and tuple(gate), residual is not None, precision,
     )  # fmt: skip
+
+
+def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether a tensor of a shape broadcasts to another without making it larger."""
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
 
 
 def _sample(device: str, dtype: str) -> Signature:
     kind = getattr(torch, dtype)
-    return Signature((1, 4096, 3072), (3072, 3072), kind, "plain", kind, device, True, 0, "exact")
+    return Signature(
+        (1, 4096, 3072), (3072, 3072), kind, "plain", kind, None, device, True, 0, None, None, False, "exact"
+    )  # fmt: skip
 
 
 def _plain(weight: Tensor | PackedWeight, dtype: torch.dtype) -> Tensor:
@@ -147,27 +192,106 @@ def _as(t: Tensor, dtype: torch.dtype) -> Tensor:
     return t if t.dtype is dtype else t.to(dtype)  # even a `to` that does nothing takes 2 us
 
 
-def reference(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None) -> Tensor:
+def activate(y: Tensor, act: Activation | None) -> Tensor:
+    """Apply an activation."""
+    if act is None:
+        return y
+    return F.silu(y) if act == "silu" else F.gelu(y, approximate="tanh")
+
+
+def finish(y: Tensor, act: Activation | None, gate: Tensor | None, residual: Tensor | None) -> Tensor:
+    """What comes after the product, in the dtype of y."""
+    y = activate(y, act)
+    if gate is not None:
+        y = y * _as(gate, y.dtype)
+    return y if residual is None else y + _as(residual, y.dtype)
+
+
+def reference(
+    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
     """The definition in float32 (float64 for float64), rounded once at the end."""
     work = torch.float64 if x.dtype == torch.float64 else torch.float32
     wide = x.to(work)
     y = wide @ _plain(weight, work).T
+    return _finish_wide(y, wide, bias, side_paths(None, low_rank), act, gate, residual).to(x.dtype)
+
+
+def _finish_wide(
+    y: Tensor, x: Tensor, bias: Tensor | None, parts: list[LowRank], act: Activation | None, gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:  # fmt: skip
     if bias is not None:
-        y = y + bias.to(work)
-    if low_rank is not None:
-        y = y + (wide @ low_rank.down.to(work).T) @ low_rank.up.to(work).T
-    return y.to(x.dtype)
+        y = y + bias.to(y)
+    for part in parts:
+        y = y + (x @ part.down.to(y).T) @ part.up.to(y).T
+    return finish(y, act, gate, residual)
 
 
-def gemm(x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None) -> Tensor:
-    """torch's matrix product in the dtype of x."""
+def gemm(
+    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """torch's matrix product in the dtype of x; a quantized weight is unpacked for it."""
     dtype = x.dtype
-    y = F.linear(x, _plain(weight, dtype), None if bias is None else _as(bias, dtype))
-    if low_rank is not None:
-        y = y + F.linear(F.linear(x, low_rank.down.to(x)), low_rank.up.to(x))
-    return y
+    flat, stored, parts = x, weight, side_paths(None, low_rank)
+    if isinstance(weight, Tensor):
+        stored = _as(weight, dtype)
+    elif getattr(weight, "layout", None) is None:
+        stored = weight.dequantize(dtype)
+    else:  # cheaper than to turn the weight back: x has fewer elements, or is as large
+        q: QWeight = weight  # type: ignore[assignment]
+        stored, parts = q.codes(dtype), side_paths(q, low_rank)
+        if q.rotate is not None:
+            flat = rotate(x, q.rotate).to(dtype)
+    y = F.linear(flat, stored, None if bias is None else _as(bias, dtype))
+    for part in parts:
+        y = y + F.linear(F.linear(x, part.down.to(x)), part.up.to(x))
+    return finish(y, act, gate, residual)
+
+
+def joined(weight: QWeight, low_rank: LowRank | None) -> LowRank | None:
+    """The low-rank part of a weight and that of a call, as one of the sum of their ranks."""
+    parts = side_paths(weight, low_rank)
+    return LowRank.stack(parts) if parts else None
+
+
+def side_paths(weight: QWeight | None, low_rank: LowRank | None) -> list[LowRank]:
+    """The low-rank part of a weight, if it has one, and that of a call: apart, so that one of zeros changes no bit."""
+    return [part for part in (weight and weight.low_rank, low_rank) if part is not None]
+
+
+def w8a8(
+    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """The definition of 8-bit weights times 8-bit inputs.
+
+    Rows of x, rotated as the weight is, are quantized as ``quantize_rows`` does. Products are summed without rounding;
+    all else is in float32. The low-rank part gets x as it is.
+    """
+    from .quantize_rows import reference as quantize
+
+    work = torch.float64 if x.dtype == torch.float64 else torch.float32
+    rows = quantize(x, "int8" if weight.format == "q8" else "fp8", weight.rotate)
+    y = rows.data.double() @ weight.data.double().T
+    y = (y.to(work) * rows.scale[..., None].to(work)) * weight.scale.to(work)
+    return _finish_wide(y, x.to(work), bias, side_paths(weight, low_rank), act, gate, residual).to(x.dtype)
+
+
+def refuses_w8a8(s: Signature) -> str:
+    """Why 8-bit inputs are not for a call."""
+    if s.layout is None or s.format not in ("q8", "fp8") or s.layout.group:
+        return "needs a q8 or fp8 weight with a scale a row or one for all"
+    if s.layout.dtype == torch.float8_e5m2:
+        return "takes e4m3fn, not e5m2"
+    return ""
 
 
 OP = define(Op("linear", _describe, _sample))
 register(Backend("linear", "reference", reference, rank=lambda s: 0))
 register(Backend("linear", "torch", gemm, rank=lambda s: 10))
+register(
+    Backend("linear", "reference-w8a8", w8a8, rank=lambda s: -1, refuses=refuses_w8a8, numerics="reduced")
+)  # fmt: skip
