@@ -28,17 +28,32 @@ class Case:
     """In which dtypes to run; all if empty."""
     mutates: tuple[str, ...] = ()
     """Arguments that the op writes into."""
-    steps: int | None = None
-    """How many steps an integer result may be off; None: none."""
+    steps: int = 0
+    """How many steps an integer result may be off."""
+    bound: float = 0.0
+    """Replaces the usual bound for the first result if not 0."""
 
 
 def _bounds(double: float, single: float, half: float, brain: float) -> dict[torch.dtype, float]:
     return {F64: double, F32: single, F16: half, BF16: brain}
 
 
+_ATTENTION = _bounds(1e-12, 2e-6, 5e-4, 4e-3)
+_LINEAR = _bounds(1e-13, 1e-6, 1e-3, 8e-3)
+_PASS = _bounds(1e-13, 1e-6, 5e-4, 4e-3)
+"""Ops that go over memory once."""
 BOUNDS: Final[dict[str, dict[torch.dtype, float]]] = {
-    "attention": _bounds(1e-12, 2e-6, 5e-4, 4e-3),
-    "linear": _bounds(1e-14, 1e-6, 1e-3, 8e-3),
+    "attention": _ATTENTION,
+    "linear": _LINEAR,
+    "grouped_linear": _LINEAR,
+    "quantize_rows": _bounds(1e-6, 1e-6, 1e-6, 1e-6),
+    "rms_norm": _PASS,
+    "ada_norm": _PASS,
+    "gate_add": _PASS,
+    "qk_norm_rope": _PASS,
+    "swiglu": _PASS,
+    "geglu": _PASS,
+    "sample": _bounds(0, 0, 0, 0),
 }
 """Relative error (Frobenius norm) against float64, by op and dtype."""
 
@@ -95,6 +110,7 @@ def attention() -> Iterator[Case]:
 
 def linear() -> Iterator[Case]:
     from .linear import LowRank
+    from .qweight import QWeight
 
     draw = _Random()
     for shape in ((1, 64), (3, 5, 64), (33, 160), (0, 64), (64,)):
@@ -102,17 +118,156 @@ def linear() -> Iterator[Case]:
         yield Case(f"x {shape}", dict(x=x, weight=weight))
         yield Case(f"x {shape} and bias", dict(x=x, weight=weight, bias=draw(48)))
     for rank in (1, 16, 33):
-        x, weight = draw(7, 64), draw(48, 64)
         low = LowRank(draw(rank, 64), draw(48, rank))
-        yield Case(f"side path of rank {rank}", dict(x=x, weight=weight, bias=draw(48), low_rank=low))
+        yield Case(f"side path of rank {rank}", dict(x=draw(7, 64), weight=draw(48, 64), bias=draw(48), low_rank=low))
     yield Case("weight in bfloat16", dict(x=draw(7, 64), weight=draw(48, 64).to(BF16)))
-    poisoned = draw(5, 64)
-    poisoned[2, 3] = math.nan
-    yield Case("NaN stays in its row", dict(x=poisoned, weight=draw(48, 64)))
+    yield Case("NaN stays in its row", dict(x=_poisoned(draw(5, 64)), weight=draw(48, 64)))
+    ends = dict(act="gelu_tanh", gate=draw(48), residual=draw(2, 9, 48))
+    yield Case("activation, gate and residual", dict(x=draw(2, 9, 64), weight=draw(48, 64), bias=draw(48)) | ends)
+    yield Case("silu", dict(x=draw(9, 64), weight=draw(48, 64), act="silu"))
+    packed: list[tuple[str, dict[str, Any]]] = [
+        ("q8", {}), ("q8", dict(rotate=64)), ("q8", dict(group=32)), ("fp8", {}), ("fp8", dict(rotate=16)),
+        ("w4", dict(group=32)), ("w4", dict(group=64)), ("w4", dict(group=128)), ("w4", dict(group=32, rotate=128)),
+    ]  # fmt: skip
+    for format, how in packed:
+        weight = QWeight.quantize(draw(48, 256).float(), format, **how)  # type: ignore[arg-type]
+        what = " ".join([format, *(f"{k} {v}" for k, v in how.items())])
+        for rows in (1, 33):
+            low = LowRank(draw(16, 256), draw(48, 16))
+            yield Case(f"{what}, {rows} rows", dict(x=draw(rows, 256), weight=weight, bias=draw(48)))
+            yield Case(f"{what}, {rows} rows, side path", dict(x=draw(rows, 256), weight=weight, low_rank=low))
+        ends = dict(act="silu", gate=draw(48), residual=draw(2, 9, 48))
+        yield Case(f"{what} and all that may follow", dict(x=draw(2, 9, 256), weight=weight, bias=draw(48)) | ends)
+
+
+def grouped_linear() -> Iterator[Case]:
+    from .qweight import QWeight
+
+    draw = _Random()
+    offsets = torch.tensor([0, 5, 5, 21, 22], dtype=torch.int32)
+    yield Case("experts", dict(x=draw(22, 64), weights=draw(4, 48, 64), offsets=offsets))
+    yield Case(
+        "rows outside of all runs",
+        dict(x=draw(25, 64), weights=draw(4, 48, 64), offsets=offsets + 1, bias=draw(4, 48), act="silu"),
+    )
+    yield Case("no rows", dict(x=draw(0, 64), weights=draw(2, 48, 64), offsets=torch.zeros(3, dtype=torch.int32)))
+    for format in ("q8", "fp8", "w4"):
+        packed = [QWeight.quantize(draw(48, 128).float(), format) for _ in range(4)]  # type: ignore[arg-type]
+        yield Case(format, dict(x=draw(22, 128), weights=packed, offsets=offsets, bias=draw(4, 48)))
+
+
+def quantize_rows() -> Iterator[Case]:
+    draw = _Random()
+    extremes = draw(6, 64)
+    extremes[0], extremes[1, 3], extremes[2] = 0, 3e4, extremes[2] * 1e-6
+    for name, x in (("rows", draw(2, 17, 96)), ("one row", draw(1, 64)), ("extremes", extremes)):
+        yield Case(f"{name} to int8", dict(x=x), steps=1)
+        yield Case(f"{name} to fp8", dict(x=x, format="fp8"), bound=2e-2)
+        yield Case(f"{name}, rotated, to int8", dict(x=x, rotate=32), steps=1)
+
+
+def rms_norm() -> Iterator[Case]:
+    draw = _Random()
+    for shape in ((1, 64), (2, 5, 72), (3, 1), (33, 3072), (0, 64)):
+        yield Case(f"x {shape}", dict(x=draw(*shape), weight=draw(shape[-1])))
+    yield Case("no weight", dict(x=draw(7, 100)))
+    yield Case("weight in float32", dict(x=draw(7, 64), weight=draw(64).float()))
+    yield Case("residual", dict(x=draw(2, 5, 64), weight=draw(64), residual=draw(2, 5, 64)))
+    small = draw(5, 64) * 1e-3
+    small[1] = 0
+    yield Case("small and zero rows", dict(x=small, eps=1e-5))
+    yield Case("NaN stays in its row", dict(x=_poisoned(draw(5, 64)), weight=draw(64)))
+
+
+def _poisoned(x: Tensor) -> Tensor:
+    x[..., 2, 3] = math.nan
+    return x
+
+
+def ada_norm() -> Iterator[Case]:
+    draw = _Random()
+    for kind in ("layer", "rms"):
+        for b, s, n in ((1, 7, 64), (2, 5, 72), (2, 3, 3072)):
+            x = draw(b, s, n) + 0.5
+            yield Case(f"{kind} {b, s, n}", dict(x=x, shift=draw(b, n), scale=draw(b, n), kind=kind))
+        yield Case(f"{kind}, a row each", dict(x=draw(2, 5, 64), shift=draw(2, 5, 64), scale=draw(2, 5, 64), kind=kind))
+        yield Case(f"{kind}, neither", dict(x=draw(2, 5, 64), shift=None, scale=None, kind=kind))
+    quantized = dict(x=draw(2, 5, 64), shift=draw(2, 64), scale=draw(2, 64))
+    yield Case("to int8", quantized | dict(quant="int8"), steps=1, dtypes=(F32, F16, BF16))
+    yield Case("NaN stays in its row", dict(x=_poisoned(draw(1, 5, 64)), shift=draw(1, 64), scale=draw(1, 64)))
+
+
+def gate_add() -> Iterator[Case]:
+    draw = _Random()
+    for shape in ((1, 1, 1), (2, 5, 72), (2, 33, 3072), (2, 0, 64)):
+        yield Case(f"x {shape}", dict(x=draw(*shape), y=draw(*shape), gate=draw(shape[0], shape[2])))
+    yield Case("a gate a row", dict(x=draw(2, 5, 64), y=draw(2, 5, 64), gate=draw(2, 5, 64)))
+
+
+def qk_norm_rope() -> Iterator[Case]:
+    draw = _Random()
+
+    def qk(d: int, turned: int, *batch: int) -> dict[str, Any]:
+        angle = draw(*batch, 9, turned // 2)
+        weights = dict(q_weight=draw(d), k_weight=draw(d))
+        return dict(q=draw(2, 4, 9, d), k=draw(2, 2, 9, d), cos=angle.cos(), sin=angle.sin()) | weights
+
+    for interleaved in (False, True):
+        for d in (16, 64, 72, 128):
+            yield Case(f"heads of {d}, interleaved {interleaved}", qk(d, d) | dict(interleaved=interleaved))
+        yield Case(f"half turned, interleaved {interleaved}", qk(64, 32) | dict(interleaved=interleaved))
+    yield Case("an angle for each of a batch", qk(64, 64, 2))
+    yield Case("no norm", qk(64, 64) | dict(eps=None, q_weight=None, k_weight=None))
+    yield Case("no weights", qk(64, 64) | dict(q_weight=None, k_weight=None))
+    yield Case("positions", qk(64, 64) | dict(positions=torch.tensor([3, 0, 8, 1, 1, 7, 2, 5, 4])))
+
+
+def _gated() -> Iterator[dict[str, Any]]:
+    draw = _Random()
+    for shape in ((1,), (7, 64), (2, 5, 1000), (0, 8)):
+        yield dict(gate=draw(*shape) * 3, value=draw(*shape))
+    both = draw(7, 128)
+    yield dict(gate=both[:, :64], value=both[:, 64:])
+    yield dict(gate=torch.linspace(-60, 60, 64, dtype=F64), value=draw(64))
+
+
+def swiglu() -> Iterator[Case]:
+    yield from (Case(f"case {i}", call) for i, call in enumerate(_gated()))
+
+
+def geglu() -> Iterator[Case]:
+    for tanh in (True, False):
+        yield from (Case(f"case {i}, tanh {tanh}", call | dict(tanh=tanh)) for i, call in enumerate(_gated()))
+
+
+def sample() -> Iterator[Case]:
+    draw = _Random()
+    logits = draw(16, 1000) * 3
+    seeds = dict(seed=torch.arange(16), offset=torch.arange(16) * 7)
+    settings: list[dict[str, Any]] = [
+        {}, dict(temperature=0.0), dict(temperature=0.7), dict(top_k=5), dict(top_p=0.8), dict(min_p=0.1),
+        dict(temperature=1.3, top_k=50, top_p=0.9, min_p=0.02), dict(top_k=1), dict(top_k=2000),
+    ]  # fmt: skip
+    for how in settings:
+        yield Case(", ".join(f"{k} {v}" for k, v in how.items()) or "as it is", dict(logits=logits) | seeds | how)
+    hidden = logits.clone()
+    hidden[:, 10:] = -math.inf
+    yield Case("hidden tokens", dict(logits=hidden) | seeds)
+    yield Case("one token", dict(logits=draw(3, 1)))
+    yield Case("equal tokens", dict(logits=torch.zeros(3, 50, dtype=F64), temperature=0.0))
 
 
 CASES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "attention": attention,
     "linear": linear,
+    "grouped_linear": grouped_linear,
+    "quantize_rows": quantize_rows,
+    "rms_norm": rms_norm,
+    "ada_norm": ada_norm,
+    "gate_add": gate_add,
+    "qk_norm_rope": qk_norm_rope,
+    "swiglu": swiglu,
+    "geglu": geglu,
+    "sample": sample,
 }
 """Op -> its cases."""
