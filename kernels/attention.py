@@ -3,22 +3,25 @@
 For each query row, softmax(scale * q . k + bias) over the keys it may see, times v; computed in float32 at least.
 Which keys a row may see is the ``and`` of ``mask``, ``causal``, ``window`` and ``bias != -inf``. A row that may see
 none gives 0 (and a log-sum-exp of -inf); NaN or Inf in keys and values that a row may not see do not reach it, and
-those that it sees give NaN.
+those that it sees give NaN (or Inf, where all rows see all keys).
+
+``softcap`` bounds the scores before the bias: softcap * tanh(scale * q . k / softcap) (Gemma 2, arXiv 2408.00118).
+``sinks`` adds to each head one more key with that score and the value 0 (gpt-oss, arXiv 2508.10925; after attention
+sinks, arXiv 2309.17453); the log-sum-exp counts it, and a row that sees no key then has the sink as its log-sum-exp.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+import math
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from .attention_reference import Result, reference
+from .attention_torch import sdpa
 from .dispatch import Backend, KernelError, Op, define, register
-
-Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
-_SCORES = 1 << 24
-"""Scores that the reference holds at once: it walks over rows, so that its memory stays bounded."""
+from .triton import available
 
 
 class Signature(NamedTuple):
@@ -35,19 +38,21 @@ class Signature(NamedTuple):
     window: int | None
     lse: bool
     precision: str
+    softcap: bool = False
+    sinks: bool = False
 
 
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float | None = None, return_lse: Literal[False] = False,
-    precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
+    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
+    return_lse: Literal[False] = False, precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float | None = None, return_lse: Literal[True],
-    precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
+    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
+    return_lse: Literal[True], precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def attention(
     q: Tensor,
@@ -59,6 +64,8 @@ def attention(
     causal: bool = False,
     window: int | None = None,
     scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
     return_lse: bool = False,
     precision: Literal["exact", "fast"] = "exact",
     backend: str | None = None,
@@ -74,6 +81,8 @@ def attention(
         causal: query i sees keys up to i + Skv - Sq: the last query sees all keys.
         window: with ``causal``, how many keys a query sees at most, its own included.
         scale: D ** -0.5 by default.
+        softcap: Bound of the scaled scores, before the bias.
+        sinks: (Hq,), float: one more score for every row of a head, with the value 0.
         return_lse: Give (output, log-sum-exp of the scores in natural log, float32 or float64, (B, Hq, Sq)).
         precision: ``fast`` allows back ends that quantize inside.
         backend: Name of the back end to use.
@@ -87,20 +96,21 @@ def attention(
     key = (
         q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device,
         None if mask is None else (mask.shape, mask.dtype), None if bias is None else (bias.shape, bias.dtype),
-        causal, window, return_lse, precision,
+        causal, window, return_lse, precision, softcap, None if sinks is None else (sinks.shape, sinks.dtype),
     )  # fmt: skip
     run = OP.pick(key, backend).fn
     if scale is None:
         scale = q.shape[-1] ** -0.5
     out: Result = run(
-        q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, return_lse=return_lse
+        q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, softcap=softcap, sinks=sinks,
+        return_lse=return_lse,
     )  # fmt: skip
     return out
 
 
 def _describe(key: Any) -> Signature:
     """Check a call and describe it to the back ends."""
-    q, k, v, dtypes, device, mask, bias, causal, window, lse, precision = key
+    q, k, v, dtypes, device, mask, bias, causal, window, lse, precision, softcap, sinks = key
     if not len(q) == len(k) == len(v) == 4:
         raise KernelError(f"attention: q, k, v are (B, H, S, D); got {_shapes(q, k, v)}")
     if not (q[0] == k[0] == v[0] and q[3] == k[3] and k[1:3] == v[1:3] and k[1] and q[1] % k[1] == 0):
@@ -117,12 +127,21 @@ def _describe(key: Any) -> Signature:
             raise KernelError(f"attention: {name} {tuple(extra[0])} does not broadcast to {scores} (B, Hq, Sq, Skv)")
     if window is not None and (window < 1 or not causal):
         raise KernelError(f"attention: a window is at least 1 and needs causal=True; got {window}, causal={causal}")
+    check_scores(softcap, sinks, q[1], "attention")
     if precision not in ("exact", "fast"):
         raise KernelError(f"attention: precision is `exact` or `fast`, not {precision!r}")
     return Signature(
         tuple(q), tuple(k), tuple(v), dtypes[0], device.type, mask and tuple(mask[0]), bias and tuple(bias[0]), causal,
-        window, lse, precision,
+        window, lse, precision, softcap is not None, sinks is not None,
     )  # fmt: skip
+
+
+def check_scores(softcap: float | None, sinks: tuple[tuple[int, ...], torch.dtype] | None, heads: int, op: str) -> None:
+    """Refuse a softcap or sinks (their shape and dtype) that make no sense; shared by the ops of this family."""
+    if softcap is not None and not (0 < softcap < math.inf):
+        raise KernelError(f"{op}: softcap is positive and finite, not {softcap}; without one it is None")
+    if sinks and not (tuple(sinks[0]) == (heads,) and sinks[1].is_floating_point):
+        raise KernelError(f"{op}: sinks are ({heads},) (Hq,) and float; got {tuple(sinks[0])} {sinks[1]}")
 
 
 def _sample(device: str, dtype: str) -> Signature:
@@ -140,121 +159,61 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
 
 
-def _visible(
-    mask: Tensor | None, bias: Tensor | None, causal: bool, window: int | None, sq: int, skv: int, device: torch.device
-) -> Tensor | None:
-    """Which keys each row may see, broadcastable to (B, Hq, Sq, Skv); None if all."""
-    seen = mask
-    if bias is not None:
-        finite = bias != -torch.inf
-        seen = finite if seen is None else seen & finite
-    if causal:
-        last = torch.arange(skv - sq, skv, device=device)[:, None]
-        key = torch.arange(skv, device=device)
-        band = key <= last if window is None else (key <= last) & (key > last - window)
-        seen = band if seen is None else seen & band
-    return seen
+def beyond_torch(s: Any) -> str:
+    """Why torch cannot serve a signature of this op, or of ``attention_varlen``."""
+    if s.softcap:
+        return "torch's fused attention has no softcap"
+    if (s.lse or s.sinks) and s.device != "cpu":
+        return "needs the log-sum-exp, which torch's fused attention gives on the CPU only"
+    return ""
 
 
-def reference(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, bias: Tensor | None, causal: bool, window: int | None,
-    scale: float, return_lse: bool,
-) -> Result:  # fmt: skip
-    """The definition, written plainly: float32 (float64 for float64), exact softmax, a block of rows at a time."""
-    b, h, sq, _ = q.shape
-    hkv, skv = k.shape[1], k.shape[2]
-    work = torch.float64 if q.dtype == torch.float64 else torch.float32
-    out = q.new_zeros(b, h, sq, v.shape[3])
-    lse = torch.full((b, h, sq), -torch.inf, dtype=work, device=q.device)
-    seen = _visible(mask, bias, causal, window, sq, skv, q.device)
-    keys = k.to(work).repeat_interleave(h // hkv, 1).transpose(2, 3)
-    values = v.to(work).repeat_interleave(h // hkv, 1)
-    bad = ~values.isfinite()
-    values = values.masked_fill(bad, 0)
-    poisoned = bool(bad.any())
-    step = max(1, _SCORES // max(1, b * h * skv))
-    for start in range(0, sq if skv else 0, step):
-        rows = slice(start, start + step)
-        scores = (q[:, :, rows].to(work) @ keys) * scale
-        if bias is not None:
-            scores = scores + _rows(bias, rows).to(work)
-        if seen is not None:
-            scores = scores.masked_fill(~_rows(seen, rows), -torch.inf)
-        top = scores.amax(-1, keepdim=True)
-        weights = (scores - top.masked_fill(top == -torch.inf, 0)).exp()
-        total = weights.sum(-1, keepdim=True)
-        block = (weights @ values) / total.masked_fill(total == 0, 1)
-        if poisoned:
-            sees = torch.ones_like(scores) if seen is None else _rows(seen, rows).to(work).expand_as(scores)
-            block = block.masked_fill(sees @ bad.to(work) > 0, torch.nan)
-        out[:, :, rows] = block.to(q.dtype)
-        lse[:, :, rows] = (top + total.log()).squeeze(-1)
-    return (out, lse) if return_lse else out
+def refuses_triton(s: Any) -> str:
+    """Why our Triton kernel cannot serve a signature of this op, or of ``attention_varlen``."""
+    if s.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"computes in float32, float16 and bfloat16, not {s.dtype}"
+    if max(s.q[-1], s.v[-1]) > 256:
+        return "head sizes up to 256"
+    return available.refuses(s.device)
 
 
-def _rows(x: Tensor, rows: slice) -> Tensor:
-    """The given query rows of a mask or bias that may be broadcast over rows."""
-    return x if x.ndim < 2 or x.shape[-2] == 1 else x[..., rows, :]
+def _refuses_tma(s: Signature) -> str:
+    arch = available.architecture()
+    if arch != available.INTERPRETER and not (arch.startswith("sm_") and int(arch[3:]) >= 90):
+        return f"needs the tensor memory accelerator, sm_90 or newer; this is {arch}"
+    if s.dtype not in (torch.float16, torch.bfloat16) or {s.q[3], s.v[3]} - {64, 128, 256}:
+        return "needs float16 or bfloat16 and head sizes of 64, 128 or 256"
+    if s.mask is not None or s.bias is not None:
+        return "takes neither mask nor bias"
+    return available.refuses(s.device)
 
 
-def sdpa(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, bias: Tensor | None, causal: bool, window: int | None,
-    scale: float, return_lse: bool,
-) -> Result:  # fmt: skip
-    """torch's fused attention, with what it leaves open settled as in :func:`reference`."""
-    sq, skv, dim, value_dim = q.shape[2], k.shape[2], q.shape[3], v.shape[3]
-    if not skv:
-        return q.new_zeros(*q.shape[:3], value_dim)
-    if causal and sq == 1 and (window is None or window >= skv):
-        causal = False  # the last query sees all keys
-    extra: Tensor | None = None
-    seen: Tensor | None = None
-    plain_causal = causal and sq == skv and window is None and mask is None and bias is None
-    if mask is not None or bias is not None or causal:
-        if not _finite(k, v):  # torch would spread what is hidden
-            return reference(
-                q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, return_lse=False
-            )  # fmt: skip
-        if not plain_causal:
-            seen = extra = _visible(mask, bias, causal, window, sq, skv, q.device)
-    if bias is not None and seen is not None:
-        half_on_cpu = q.device.type == "cpu" and q.dtype.itemsize == 2
-        bias = bias.to(torch.float32 if half_on_cpu else q.dtype)
-        extra = bias if mask is None and not causal else bias.masked_fill(~seen, -torch.inf)
-    if extra is not None and extra.ndim < 4:
-        extra = extra[(None,) * (4 - extra.ndim)]
-    # The fused kernels want equal head sizes, multiples of 8 on a GPU, and contiguous rows; else torch falls back to
-    # the full score matrix.
-    size = max(dim, value_dim)
-    if not q.is_cpu:
-        size += -size % 8
-    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
-    out = F.scaled_dot_product_attention(
-        _fit(q, size), _fit(k, size), _fit(v, size), extra, 0.0, plain_causal, scale=scale, **grouped
-    )
-    if seen is not None:
-        out = out.masked_fill(~seen.any(-1, keepdim=True), 0)
-    return out[..., :value_dim] if size > value_dim else out
+def _triton_rank(s: Signature) -> float:
+    """Above torch (10) only for what torch's kernels do not fuse: they see dense masks for windows and the like."""
+    aligned = not s.causal or s.q[2] == s.k[2]
+    fused = aligned and s.mask is None and s.bias is None and s.window is None and s.q[3] == s.v[3]
+    return available.rank(8 if fused or s.dtype == torch.float32 else 12)
 
 
-def _fit(x: Tensor, size: int) -> Tensor:
-    """``x`` with ``size`` elements in its last dimension, zeros added, and these side by side in memory."""
-    if x.shape[-1] < size:
-        return F.pad(x, (0, size - x.shape[-1]))
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+def _triton(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Result:
+    from .triton.attention import attention as run
+
+    return run(q, k, v, **options)
 
 
-def _finite(k: Tensor, v: Tensor) -> bool:
-    """False if a NaN or Inf is in ``k`` or ``v`` (or, harmlessly, if their sums overflow float32)."""
-    return bool((k.sum(dtype=torch.float32) + v.sum(dtype=torch.float32)).isfinite())
+def _triton_tma(q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, **options: Any) -> Result:
+    from .triton.attention_tma import attention as run
+
+    return run(q, k, v, **options)
 
 
 OP = define(Op("attention", _describe, _sample))
 register(Backend("attention", "reference", reference, rank=lambda s: 0))
-
-
-def _without_lse(s: Signature) -> str:
-    return "torch's fused attention gives no log-sum-exp" if s.lse else ""
-
-
-register(Backend("attention", "torch", sdpa, rank=lambda s: 10, refuses=_without_lse))
+register(Backend("attention", "torch", sdpa, rank=lambda s: 10, refuses=beyond_torch))
+register(Backend("attention", "triton", _triton, rank=_triton_rank, refuses=refuses_triton, missing=available.missing))
+register(
+    Backend(
+        "attention", "triton-tma", _triton_tma, rank=lambda s: _triton_rank(s) + 1, refuses=_refuses_tma,
+        missing=available.missing,
+    )
+)  # fmt: skip

@@ -30,6 +30,8 @@ from .proven import proven, version_of
 
 OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
+    "attention_varlen": "attention_varlen",
+    "merge_attention": "merge_attention",
     "linear": "linear",
     "grouped_linear": "grouped_linear",
     "quantize_rows": "quantize_rows",

@@ -66,12 +66,14 @@ def attend(
     scaling: float | None = None,
     is_causal: bool | None = None,
     position_bias: Tensor | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out; T5's position bias stays a bias."""
-    for name in ("softcap", "s_aux"):
-        if options.get(name) is not None:
-            raise KernelError(f"{type(module).__name__}: attention with `{name}` is not on the layer yet")
+    """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out.
+
+    T5's position bias stays a bias; Gemma 2 gives a ``softcap``, gpt-oss its sinks as ``s_aux``.
+    """
     if dropout:
         raise KernelError("attention dropout is for training; call .eval() on the model")
     if is_causal is None:
@@ -80,5 +82,7 @@ def attend(
     if attention_mask is not None and attention_mask.dtype != torch.bool:
         mask, bias = None, attention_mask if position_bias is None else position_bias + attention_mask
     causal = is_causal and attention_mask is None and query.shape[2] > 1
-    out = attention(query, key, value, mask=mask, bias=bias, causal=causal, scale=scaling)
+    out = attention(
+        query, key, value, mask=mask, bias=bias, causal=causal, scale=scaling, softcap=softcap, sinks=s_aux
+    )  # fmt: skip
     return out.transpose(1, 2).contiguous(), None

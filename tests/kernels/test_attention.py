@@ -19,7 +19,10 @@ BACKENDS = sorted(name for name, b in backends("attention").items() if not b.mis
 BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 
 
-def formula(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
+def formula(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None, scale: float, softcap: float | None,
+    sinks: Tensor | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Row by row in float64; ``seen`` is (B, Hq, Sq, Skv)."""
     group = q.shape[1] // k.shape[1]
     out = torch.zeros(*q.shape[:3], v.shape[3], dtype=torch.float64)
@@ -28,12 +31,14 @@ def formula(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None, 
         for h in range(q.shape[1]):
             for i in range(q.shape[2]):
                 keys = seen[b, h, i].nonzero().squeeze(1)
-                if len(keys) == 0:
-                    continue
                 scores = k[b, h // group, keys].double() @ q[b, h, i].double() * scale
+                if softcap is not None:
+                    scores = softcap * (scores / softcap).tanh()
                 if bias is not None:
                     scores = scores + bias.double().expand(seen.shape)[b, h, i, keys]
-                lse[b, h, i] = scores.logsumexp(0)
+                all_scores = scores if sinks is None else torch.cat([scores, sinks[h : h + 1].double()])
+                if len(all_scores):
+                    lse[b, h, i] = all_scores.logsumexp(0)
                 out[b, h, i] = (scores - lse[b, h, i]).exp() @ v[b, h // group, keys].double()
     return out, lse
 
@@ -106,6 +111,8 @@ def calls(draw: Any) -> dict[str, Any]:
         causal=causal,
         window=draw(st.sampled_from([None, 1, 3, 100])) if causal else None,
         scale=draw(st.sampled_from([None, 1.0, 0.3])),
+        softcap=draw(st.sampled_from([None, None, 0.7, 20.0])),
+        sinks=torch.randn(hkv * group, generator=gen) if draw(st.booleans()) else None,
     )
 
 
@@ -117,19 +124,20 @@ def test_equals_float64(backend: str, call: dict[str, Any], lse: bool, poison: b
     shape = (*q.shape[:3], k.shape[2])
     seen = visible(shape, call["mask"], call["bias"], call["causal"], call["window"])
     scale = q.shape[3] ** -0.5 if call["scale"] is None else call["scale"]
-    want, want_lse = formula(q, k, v, seen, call["bias"], scale)
+    want, want_lse = formula(q, k, v, seen, call["bias"], scale, call["softcap"], call["sinks"])
     if poison:  # a key that no row sees may hold anything
         hidden = ~seen.reshape(len(k), k.shape[1], -1, k.shape[2]).any(2)[..., None]
         call["k"], call["v"] = k.masked_fill(hidden, math.nan), v.masked_fill(hidden, math.inf)
-    if lse and backend == "torch":
-        with pytest.raises(KernelError, match="gives no log-sum-exp"):
-            attention(**call, return_lse=True, backend=backend)
+    if call["softcap"] and backend == "torch":
+        with pytest.raises(KernelError, match="has no softcap"):
+            attention(**call, return_lse=lse, backend=backend)  # type: ignore[call-overload]
         return
     result: Any = attention(**call, return_lse=lse, backend=backend)  # type: ignore[call-overload]
     got, got_lse = result if isinstance(result, tuple) else (result, None)
     assert got.shape == want.shape and got.dtype == q.dtype
     assert (got.double() - want).norm() <= BOUNDS[q.dtype] * want.norm()
     assert (got[~seen.any(-1)] == 0).all()
+    assert (got_lse is not None) == lse
     if got_lse is not None:
         torch.testing.assert_close(got_lse.double(), want_lse, rtol=1e-5, atol=1e-5)
 
@@ -145,6 +153,18 @@ def test_nan_reaches_only_rows_that_see_it(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_sinks_are_keys_without_value(backend: str) -> None:
+    """A sink is what a further key with that score and the value 0 is."""
+    q, k, v = torch.randn(3, 1, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+    sinks = torch.tensor([0.4, -math.inf])
+    got, lse = attention(q, k, v, sinks=sinks, return_lse=True, backend=backend)
+    more, less = (torch.cat([x, torch.zeros_like(x[:, :, :1])], 2) for x in (k, v))
+    bias = torch.cat([torch.zeros(2, 5), sinks[:, None]], 1)[:, None]
+    want, want_lse = attention(q, more, less, bias=bias, return_lse=True, backend="reference")
+    torch.testing.assert_close((got, lse), (want, want_lse))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0)])
 def test_nothing_to_do(backend: str, sizes: tuple[int, int]) -> None:
     q, k, v = torch.ones(1, 2, sizes[0], 4), torch.ones(1, 2, sizes[1], 4), torch.ones(1, 2, sizes[1], 5)
@@ -156,7 +176,7 @@ def test_reference_walks_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = torch.randn(3, 2, 2, 11, 8, generator=torch.Generator().manual_seed(0))
     mask = torch.rand(2, 1, 11, 11) < 0.7
     whole = attention(q, k, v, mask=mask, causal=True, return_lse=True, backend="reference")
-    monkeypatch.setattr("pipegraph.kernels.attention._SCORES", 3 * 2 * 2 * 11)
+    monkeypatch.setattr("pipegraph.kernels.attention_reference._SCORES", 3 * 2 * 2 * 11)
     blocks = attention(q, k, v, mask=mask, causal=True, return_lse=True, backend="reference")
     torch.testing.assert_close(blocks, whole)
 
@@ -194,6 +214,9 @@ def test_torch_stays_fused(shapes: tuple[tuple[int, int, int], int]) -> None:
         (dict(window=3), "needs causal=True"),
         (dict(window=0, causal=True), "at least 1"),
         (dict(precision="quick"), "precision"),
+        (dict(softcap=0.0), "softcap is positive"),
+        (dict(sinks=torch.ones(1)), "sinks are \\(2,\\)"),
+        (dict(sinks=torch.ones(2, dtype=torch.int64)), "sinks are"),
     ],
 )
 def test_refuses(wrong: dict[str, Any], says: str) -> None:

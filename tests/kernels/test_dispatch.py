@@ -75,8 +75,8 @@ def test_explicit_choice_that_cannot_serve_says_why(others: None) -> None:
     long = torch.ones(1, 1, 4, 8)
     with use(attention="marked"), pytest.raises(KernelError, match=r"`marked` .* cannot serve: 4 queries are more"):
         attention(long, long, long)
-    with pytest.raises(KernelError, match=r"no back end `tritn`; there are: .*torch"):
-        attention(Q, Q, Q, backend="tritn")
+    with pytest.raises(KernelError, match=r"no back end `mine`; there are: .*torch"):
+        attention(Q, Q, Q, backend="mine")
     with pytest.raises(KernelError, match="no back end `tosch`; did you mean `torch`"), use(attention="tosch"):
         pass
     with pytest.raises(KernelError, match="no op `atention`; did you mean `attention`"), use(atention="torch"):
