@@ -113,7 +113,7 @@ def _each(
 
 
 def _triton(x: Tensor, weights: Weights, offsets: Tensor, bias: Tensor | None, act: Activation | None) -> Tensor:
-    from .triton.linear_plain import grouped
+    from .triton.linear_weights import grouped
 
     assert isinstance(weights, Tensor)
     return grouped(x, weights, offsets, bias, act)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
 from .hadamard import rotate
+from .triton import available
 
 if TYPE_CHECKING:
     from .qweight import Layout, QWeight
@@ -234,21 +236,61 @@ def gemm(
     gate: Tensor | None, residual: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """torch's matrix product in the dtype of x; a quantized weight is unpacked for it."""
-    dtype = x.dtype
-    flat, stored, parts = x, weight, side_paths(None, low_rank)
+    added = None if bias is None else _as(bias, x.dtype)
     if isinstance(weight, Tensor):
-        stored = _as(weight, dtype)
+        y, parts = F.linear(x, _as(weight, x.dtype), added), side_paths(None, low_rank)
     elif getattr(weight, "layout", None) is None:
-        stored = weight.dequantize(dtype)
-    else:  # cheaper than to turn the weight back: x has fewer elements, or is as large
+        y, parts = F.linear(x, weight.dequantize(x.dtype), added), side_paths(None, low_rank)
+    else:  # x is turned, not the weight: x has fewer elements, or is as large
         q: QWeight = weight  # type: ignore[assignment]
-        stored, parts = q.codes(dtype), side_paths(q, low_rank)
-        if q.rotate is not None:
-            flat = rotate(x, q.rotate).to(dtype)
-    y = F.linear(flat, stored, None if bias is None else _as(bias, dtype))
+        turned = x if q.rotate is None else rotate(x, q.rotate).to(x.dtype)
+        y, parts = _unpacked(turned, q, added), side_paths(q, low_rank)
     for part in parts:
         y = y + F.linear(F.linear(x, part.down.to(x)), part.up.to(x))
     return finish(y, act, gate, residual)
+
+
+_LARGE, _PART = 1 << 22, 1 << 18
+"""Elements: of a weight that is unpacked in parts on a CPU, and of a part."""
+
+
+def _unpacked(x: Tensor, weight: QWeight, bias: Tensor | None) -> Tensor:
+    """x times the codes; on a CPU a large weight is unpacked a part at a time, into memory that stays in the cache."""
+    n, k = weight.shape
+    if not x.is_cpu or n * k <= _LARGE:
+        return F.linear(x, weight.codes(x.dtype), bias)
+    y = x.new_empty(*x.shape[:-1], n)
+    step = max(1, _PART // k)
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        y[..., part] = F.linear(x, weight.rows(part).codes(x.dtype), None if bias is None else bias[part])
+    return y
+
+
+def few_rows(
+    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """On a CPU, the codes as they are packed: for decoding a token or a few."""
+    from .cpu.few_rows import product
+
+    n, k = weight.shape
+    y = product(x.reshape(-1, k), weight).view(*x.shape[:-1], n)
+    return _finish_wide(y, x.float(), bias, side_paths(weight, low_rank), act, gate, residual).to(x.dtype)
+
+
+def _refuses_few_rows(s: Signature) -> str:
+    if s.device != "cpu" or s.dtype == torch.float64:
+        return "is for float32 and narrower on a CPU"
+    if s.layout is None:
+        return "reads packed q8 and w4 weights"
+    if s.layout.group and (s.layout.group % 32 or s.layout.group & (s.layout.group - 1)):
+        return f"reads groups of 32, 64, 128, ... columns, not {s.layout.group}"
+    return "" if s.format in ("q8", "w4") else f"reads q8 and w4, not {s.format}"
+
+
+def _no_numba() -> str:
+    return "" if find_spec("numba") else "numba is not installed"
 
 
 def joined(weight: QWeight, low_rank: LowRank | None) -> LowRank | None:
@@ -289,9 +331,77 @@ def refuses_w8a8(s: Signature) -> str:
     return ""
 
 
+def _triton(
+    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
+    from .triton.linear_weights import linear
+
+    return linear(x, weight, bias, low_rank, act, gate, residual)
+
+
+def _refuses_triton(s: Signature) -> str:
+    if s.dtype == torch.float64 or s.stored == torch.float64:
+        return "computes in float32"
+    if not s.stored and not s.layout:
+        return f"cannot read a weight of the format {s.format}"
+    if s.format == "q8" and s.layout and s.layout.group and s.layout.group % 32:
+        return "needs groups of a multiple of 32"
+    return available.refuses(s.device)
+
+
+def _rank_triton(s: Signature) -> float:
+    """Unpacking on the way saves what few rows wait for, memory; many rows are faster through torch's own product."""
+    return available.rank(20 if s.layout and s.rows <= 1024 else 5)
+
+
+def _triton_w8a8(
+    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    gate: Tensor | None, residual: Tensor | None,
+) -> Tensor:  # fmt: skip
+    from .triton.linear_q8 import linear
+
+    return linear(x, weight, bias, low_rank, act, gate, residual)
+
+
+def _refuses_triton_w8a8(s: Signature) -> str:
+    if s.dtype == torch.float64:
+        return "computes in float32"
+    if reason := refuses_w8a8(s) or available.refuses(s.device):
+        return reason
+    if s.format == "fp8" and available.architecture() in ("sm_80", "sm_86", "gfx942"):
+        return "this device has no e4m3fn product"
+    return ""
+
+
+def _rank_triton_w8a8(s: Signature) -> float:
+    """Pays where the product is the bottleneck, not memory."""
+    return available.rank(30 if s.rows > 256 else 15)
+
+
 OP = define(Op("linear", _describe, _sample))
 register(Backend("linear", "reference", reference, rank=lambda s: 0))
 register(Backend("linear", "torch", gemm, rank=lambda s: 10))
 register(
     Backend("linear", "reference-w8a8", w8a8, rank=lambda s: -1, refuses=refuses_w8a8, numerics="reduced")
 )  # fmt: skip
+register(
+    Backend(
+        "linear", "few-rows", few_rows, rank=lambda s: 20 if s.rows <= 16 else 5, refuses=_refuses_few_rows,
+        missing=_no_numba,
+    )
+)  # fmt: skip
+register(
+    Backend("linear", "triton", _triton, rank=_rank_triton, refuses=_refuses_triton, missing=available.missing)
+)  # fmt: skip
+register(
+    Backend(
+        "linear",
+        "triton-w8a8",
+        _triton_w8a8,
+        rank=_rank_triton_w8a8,
+        refuses=_refuses_triton_w8a8,
+        missing=available.missing,
+        numerics="reduced",
+    )
+)
