@@ -213,6 +213,13 @@ class QWeight:
         low = None if down is None or up is None else LowRank(down, up)
         return QWeight(format, shape, data.contiguous(), scale, zero, group, turned, low)  # type: ignore[arg-type]
 
+    def rows(self, part: slice) -> QWeight:
+        """Some of the rows, without a copy and without the low-rank part."""
+        data = self.data[part]
+        scale = self.scale[part] if self.scale.ndim else self.scale
+        zero = None if self.zero is None else self.zero[part]
+        return QWeight(self.format, (len(data), self.shape[1]), data, scale, zero, self.group, self.rotate)
+
     def with_low_rank(self, low_rank: LowRank | None) -> QWeight:
         """The same codes with another low-rank part."""
         return replace(self, low_rank=low_rank)
