@@ -84,6 +84,10 @@ class GgufWeight:
     def nbytes(self) -> int:
         return self.data.numel()
 
+    def buffers(self) -> dict[str, Tensor]:
+        """Every tensor by name."""
+        return {"data": self.data}
+
     def to(self, device: torch.device | str) -> GgufWeight:
         """The same on another device."""
         return replace(self, data=self.data.to(device))

@@ -48,10 +48,20 @@ ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("c
 FamilyName = Annotated[str, Choices(lambda: list(FAMILIES))]
 
 
-def _place(ctx: RunContext, device: str = "default") -> Place:
+def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
     from pipegraph.models.loading.load import Place
 
-    return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype)
+    return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, quantize or ctx.quantize)
+
+
+def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
+    """Put into the run record how the weights are kept, where they are not all plain."""
+    from pipegraph.models.quantize import noted
+
+    networks = {} if model is None else {"model": model.network}
+    networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}
+    if found := noted(networks):
+        ctx.note("weights", found)
 
 
 @outputs
@@ -86,7 +96,9 @@ def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
     found = source.checkpoint(ckpt_name)
     for sentence in found.completed:
         ctx.warn(sentence)
-    return Checkpoint(*load_checkpoint(found, _place(ctx)))
+    made = Checkpoint(*load_checkpoint(found, _place(ctx)))
+    _told(ctx, made.MODEL, made.CLIP)
+    return made
 
 
 @node("UNETLoader", category="loaders", title="Load Diffusion Model", recommend=_recommend_network)
@@ -99,15 +111,28 @@ def load_diffusion_model(
 
     Args:
         unet_name: A single file, a component folder, or the name of a whole model.
-        weight_dtype: How weights are kept. The fp8 types are accepted for the sake of ComfyUI's graphs, but the
-            weights are kept in the run's type, which is exact.
+        weight_dtype: How weights of linear layers are kept: cast to fp8, all but the fragile ones (first and last
+            projections, modulation); _fast lets kernels round what they are multiplied with to fp8 too.
     """
+    return _load_model(unet_name, ctx, "" if weight_dtype == "default" else weight_dtype)
+
+
+@node("UnetLoaderGGUF", category="loaders", title="Unet Loader (GGUF)", recommend=_recommend_network)
+def load_gguf_model(unet_name: NetworkName, ctx: RunContext) -> Model:
+    """Load a diffusion network alone, of a GGUF file; UNETLoader does the same.
+
+    Args:
+        unet_name: A GGUF file, or any other that UNETLoader takes.
+    """
+    return _load_model(unet_name, ctx)
+
+
+def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
     from pipegraph.models.loading.load import load_model
 
-    place = _place(ctx)
-    if weight_dtype != "default":
-        ctx.warn(f"weights are kept in {str(place.dtype).removeprefix('torch.')}, not in {weight_dtype}")
-    return load_model(unet_name, place)
+    model = load_model(name, _place(ctx, quantize=quantize))
+    _told(ctx, model)
+    return model
 
 
 @node("CLIPLoader", category="loaders", title="Load CLIP")
@@ -123,7 +148,9 @@ def load_clip(
     """
     from pipegraph.models.loading.load import load_text_encoders
 
-    return load_text_encoders(type, [clip_name], _place(ctx, device))
+    clip = load_text_encoders(type, [clip_name], _place(ctx, device))
+    _told(ctx, clip=clip)
+    return clip
 
 
 @node("DualCLIPLoader", category="loaders", title="Load two text encoders")
@@ -144,7 +171,9 @@ def load_dual_clip(
     """
     from pipegraph.models.loading.load import load_text_encoders
 
-    return load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
+    clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
+    _told(ctx, clip=clip)
+    return clip
 
 
 @node("VAELoader", category="loaders", title="Load VAE")

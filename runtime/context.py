@@ -105,6 +105,10 @@ class Context:
     def dtype(self) -> str:
         return self._run.plan.settings.dtype
 
+    @property
+    def quantize(self) -> str:
+        return self._run.plan.settings.quantize
+
     def warn(self, message: str) -> None:
         self._run.warn(self._step.node.id, self._step.node.title, message)
 

@@ -154,6 +154,11 @@ class RunContext(Protocol):
         """``auto``, ``fp32``, ``fp16`` or ``bf16``."""
         ...
 
+    @property
+    def quantize(self) -> str:
+        """How the weights of diffusion networks and text encoders are to be kept; empty: as they are."""
+        ...
+
     def warn(self, message: str) -> None:
         """Say a loss or a doubt aloud: it is printed, sent as an event and kept in the run record."""
         ...

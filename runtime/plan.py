@@ -29,10 +29,12 @@ class Settings:
     """``auto``, ``fp32``, ``fp16`` or ``bf16``."""
     kernels: Mapping[str, str] = field(default_factory=dict)
     """Back ends that were asked for, by operation."""
+    quantize: str = ""
+    """How loaded weights are kept: ``q8``, ``fp8``, ``w4``, or empty for as they are."""
 
     def key(self) -> str:
         """The part of cache keys that stands for these settings; models lie on one device, so its number counts."""
-        return repr((self.device, self.dtype, sorted(self.kernels.items())))
+        return repr((self.device, self.dtype, sorted(self.kernels.items()), self.quantize))
 
 
 class Step(NamedTuple):

@@ -46,6 +46,7 @@ def reproducible(plan: Plan) -> dict[str, Any]:
             "device": plan.settings.device.split(":")[0],
             "dtype": plan.settings.dtype,
             "kernels": dict(plan.settings.kernels),
+            "quantize": plan.settings.quantize,
         },
         "versions": dict(versions()),
     }

@@ -33,6 +33,45 @@ def t5_pieces(stored: Mapping[str, Piece]) -> dict[str, Piece]:
     return pieces
 
 
+_GGML_T5 = {
+    "attn_q": "layer.0.SelfAttention.q",
+    "attn_k": "layer.0.SelfAttention.k",
+    "attn_v": "layer.0.SelfAttention.v",
+    "attn_o": "layer.0.SelfAttention.o",
+    "attn_rel_b": "layer.0.SelfAttention.relative_attention_bias",
+    "attn_norm": "layer.0.layer_norm",
+    "ffn_gate": "layer.1.DenseReluDense.wi_0",
+    "ffn_up": "layer.1.DenseReluDense.wi_1",
+    "ffn_down": "layer.1.DenseReluDense.wo",
+    "ffn_norm": "layer.1.layer_norm",
+}
+"""ggml's names of the parts of a T5 block, in transformers' terms."""
+_GGML_TOP = {"token_embd": "shared", "enc.output_norm": "encoder.final_layer_norm"}
+
+
+def is_ggml_t5(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of a T5 encoder as ggml has them (GGUF files)."""
+    return "enc.blk.0.attn_q.weight" in names and "token_embd.weight" in names
+
+
+def from_ggml_t5(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
+    """The pieces by transformers' names, and the names that have no place there."""
+    made, unknown = {}, []
+    gated = "enc.blk.0.ffn_gate.weight" in stored
+    for name, piece in stored.items():
+        stem = name.removesuffix(".weight")
+        match = re.fullmatch(r"enc\.blk\.(\d+)\.(\w+)", stem)
+        new = _GGML_TOP.get(stem)
+        if match and match[2] in _GGML_T5:
+            inner = _GGML_T5[match[2]] if gated else _GGML_T5[match[2]].replace("wi_1", "wi")
+            new = f"encoder.block.{match[1]}.{inner}"
+        if new is None:
+            unknown.append(name)
+        else:
+            made[f"{new}.weight"] = piece
+    return made, unknown
+
+
 def clip_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
     """Config of a CLIPTextModel from shapes; heads are 64 wide in every CLIP."""
     vocabulary, width = pieces["embeddings.token_embedding.weight"].shape

@@ -1,4 +1,7 @@
-"""What a weight file holds, read from its header alone. Torch-free; nothing is ever unpickled."""
+"""What a weight file holds, read from its header alone: safetensors here, GGUF in ``gguf``.
+
+Torch-free; nothing is ever unpickled.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,11 @@ DTYPE_BITS: Final = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
     "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8,
 }  # fmt: skip
+BLOCKS: Final = {
+    "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34), "Q2_K": (256, 84),
+    "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
+}  # fmt: skip
+"""Formats of GGUF: elements and bytes of a block."""
 
 
 class LoadError(LookupError):
@@ -24,26 +32,30 @@ class LoadError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Type and shape of one stored tensor."""
+    """Type, shape and place of one stored tensor."""
 
     dtype: str
     shape: tuple[int, ...]
+    begin: int = 0
+    """Its first byte in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Table of contents of a safetensors file."""
+    """Table of contents of a weight file."""
 
     path: Path
     tensors: Mapping[str, Entry]
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    """Texts in safetensors; in GGUF numbers and lists too."""
+    form: str = "safetensors"
 
 
 def read_header(path: Path) -> Header:
-    """Read the header of a safetensors file.
+    """Read the header of a safetensors or GGUF file; which it is, its content tells.
 
     Raises:
-        LoadError: it is no safetensors file, or its header contradicts itself.
+        LoadError: it is neither, or its header contradicts itself.
     """
     stat = path.stat()
     return _read(path, stat.st_size, stat.st_mtime_ns)
@@ -53,7 +65,11 @@ def read_header(path: Path) -> Header:
 def _read(path: Path, size: int, _changed: int) -> Header:
     with path.open("rb") as file:
         start = file.read(8)
-        _refuse_others(path, start)
+        if start[:4] == b"GGUF":
+            from .gguf import read_gguf
+
+            return read_gguf(path)
+        _refuse_pickles(path, start)
         length = int.from_bytes(start, "little")
         if size < 8 or length > min(MAX_HEADER, size - 8):
             raise LoadError(f"{path} is no safetensors file, or it is cut off")
@@ -61,11 +77,16 @@ def _read(path: Path, size: int, _changed: int) -> Header:
     try:
         table = json.loads(raw)
         metadata = table.pop("__metadata__", {})
-        entries = {k: (Entry(v["dtype"], tuple(v["shape"])), *v["data_offsets"]) for k, v in table.items()}
+        body = 8 + length
+        entries = {k: _entry(body, v["dtype"], v["shape"], *v["data_offsets"]) for k, v in table.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise LoadError(f"{path}: its safetensors header is broken ({e})") from e
     _check_offsets(path, entries, size - 8 - length)
     return Header(path, {k: v[0] for k, v in entries.items()}, metadata)
+
+
+def _entry(body: int, dtype: str, shape: list[int], begin: int, end: int) -> tuple[Entry, int, int]:
+    return Entry(dtype, tuple(shape), body + begin), begin, end
 
 
 def _check_offsets(path: Path, entries: Mapping[str, tuple[Any, ...]], room: int) -> None:
@@ -80,10 +101,21 @@ def _check_offsets(path: Path, entries: Mapping[str, tuple[Any, ...]], room: int
         raise LoadError(f"{path} is cut off: {place} bytes of weights announced, {room} there")
 
 
-def _refuse_others(path: Path, start: bytes) -> None:
-    """Name the format of what is no safetensors file, by content."""
-    if start[:4] == b"GGUF":
-        raise LoadError(f"{path} is a GGUF file, which cannot be read yet; use a safetensors file")
+def stored_bytes(dtype: str, elements: int) -> int:
+    """Bytes of so many elements as they are stored; -1 if they are no whole blocks.
+
+    Raises:
+        LoadError: a type that is not read.
+    """
+    if dtype in BLOCKS:
+        block, size = BLOCKS[dtype]
+        return -1 if elements % block else elements // block * size
+    if dtype not in DTYPE_BITS:
+        raise LoadError(f"tensors of type {dtype} are not read; these are: {', '.join([*DTYPE_BITS, *BLOCKS])}")
+    return elements * DTYPE_BITS[dtype] // 8
+
+
+def _refuse_pickles(path: Path, start: bytes) -> None:
     if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
         raise LoadError(
             f"{path} is a pickle, which can run any program when it is opened, and is refused; "

@@ -29,12 +29,14 @@ class Place:
 
     device: torch.device
     dtype: torch.dtype
+    quantize: str = ""
+    """How the weights of diffusion networks and text encoders are kept (``quantize.FORMATS``); empty: as they are."""
 
     @classmethod
-    def of(cls, device: str, dtype: str) -> Place:
+    def of(cls, device: str, dtype: str, quantize: str = "") -> Place:
         """From a run's settings, e.g. ``cuda:0`` and ``auto``."""
         where = torch.device(device)
-        return cls(where, compute_dtype(dtype, where))
+        return cls(where, compute_dtype(dtype, where), quantize)
 
 
 def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, Vae]:
@@ -101,7 +103,7 @@ def _encoder_parts(path: Path) -> dict[str, Part]:
 def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
     family = found.family
     return Model(
-        network=build(found, place.device, place.dtype),
+        network=build(found, place.device, place.dtype, place.quantize),
         family=family,
         sampling=family.sampling(found.config, scheduler),
         latent=family.latent,
@@ -136,10 +138,8 @@ def _encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, ca
         pad_to = limit = int(tokens)
     if positions := found.config.get("max_position_embeddings"):
         pad_to, limit = min(pad_to, positions), min(limit, positions)
-    return Encoder(
-        facts, build(found, place.device, place.dtype), load_tokenizer(tokenizer, facts.kind), place.device, pad_to,
-        limit,
-    )  # fmt: skip
+    network = build(found, place.device, place.dtype, place.quantize)
+    return Encoder(facts, network, load_tokenizer(tokenizer, facts.kind), place.device, pad_to, limit)
 
 
 __all__ = ["Family", "Place", "load_checkpoint", "load_control_net", "load_model", "load_text_encoders", "load_vae"]

@@ -1,21 +1,24 @@
-"""From parts to networks: tensor by tensor out of the mapped file, cast and moved, nothing twice in memory."""
+"""From parts to networks: tensor by tensor out of the file, cast, quantized and moved, nothing twice in memory."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import safe_open
-from torch import Tensor, nn
+from torch import nn
 
+from pipegraph.kernels.gguf_blocks import GgufWeight
+from pipegraph.kernels.linear import PackedWeight
+from pipegraph.kernels.modules import KernelLinear
+
+from ..quantize import count_bytes, kept, pack, quantized_weight
 from .headers import LoadError
 from .parts import Part
 from .pieces import Piece
+from .reading import Reader
 
 MODULES: Final = {
     "FluxTransformer2DModel": "diffusers.models.transformers.transformer_flux",
@@ -38,16 +41,31 @@ def compute_dtype(name: str, device: torch.device) -> torch.dtype:
     return torch.bfloat16
 
 
-def build(part: Part, device: torch.device, dtype: torch.dtype) -> nn.Module:
+def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = "") -> nn.Module:
     """The network of a part, on the kernel layer, ready to run.
+
+    Args:
+        part: What to build.
+        device: Where it is to lie.
+        dtype: What it is to compute in, and what its weights are cast to.
+        quantize: How to keep the weights of linear layers, one of ``quantize.FORMATS``; the fragile ones stay in
+            ``dtype``. Those that the file has packed stay as the file has them.
 
     Raises:
         LoadError: a tensor is missing, has no place, or has another shape than the config says.
     """
     network = _empty(part)
-    _fill(network, part, device, dtype)
+    packed = _fill(network, part, device, dtype, quantize)
     network.eval().requires_grad_(False)
     _install(network)
+    for name, (weight, format) in packed.items():
+        layer = network.get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        if format:
+            pack(layer, weight, format)
+        else:
+            KernelLinear.pack(layer, weight)
+    count_bytes(network)
     return network
 
 
@@ -62,7 +80,10 @@ def _empty(part: Part) -> nn.Module:
         return cls.from_config(dict(part.config))  # type: ignore[no-any-return]
 
 
-def _fill(network: nn.Module, part: Part, device: torch.device, dtype: torch.dtype) -> None:
+def _fill(
+    network: nn.Module, part: Part, device: torch.device, dtype: torch.dtype, quantize: str
+) -> dict[str, tuple[PackedWeight, str]]:
+    """Give the network its tensors, all but the packed: those by layer, each with the format that was asked for."""
     wanted = dict(network.named_parameters())
     wanted.pop("encoder.embed_tokens.weight", None)  # T5 has its embedding twice; the one is set to the other below
     # transformers 4 has the prefix, 5 has not; files come with both.
@@ -70,15 +91,24 @@ def _fill(network: nn.Module, part: Part, device: torch.device, dtype: torch.dty
     pieces = {prefix + n: p for n, p in part.pieces.items()}
     _check_names(part, wanted, pieces)
     exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ()) if dtype == torch.float16 else ()
-    with ExitStack() as stack:
-        read = _reader(stack)
+    linears = {f"{n}.weight": n for n, m in network.named_modules() if isinstance(m, nn.Linear)}
+    packed: dict[str, tuple[PackedWeight, str]] = {}
+    with Reader() as reader:
         for name, parameter in wanted.items():
-            tensor = read(pieces[name])
-            if tensor.shape != parameter.shape:
-                raise LoadError(f"{part.origin}: `{name}` is {list(tensor.shape)}, its config says "
+            piece = pieces[name]
+            if piece.shape != tuple(parameter.shape):
+                raise LoadError(f"{part.origin}: `{name}` is {list(piece.shape)}, its config says "
                                 f"{list(parameter.shape)}")  # fmt: skip
+            if layer := linears.get(name):
+                if found := _packed(reader, piece, device):
+                    packed[layer] = found, ""
+                    continue
+                if quantize and not kept(part.class_name, layer, piece.shape, quantize):
+                    wide = reader.dense(piece, torch.float32).to(device)
+                    packed[layer] = quantized_weight(wide, quantize), quantize
+                    continue
             kind = torch.float32 if any(e in name.split(".") for e in exact) else dtype
-            _put(network, name, nn.Parameter(tensor.to(device, kind), requires_grad=False))
+            _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
     if part.kind == "t5":
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
     for name, buffer in list(network.named_buffers()):
@@ -86,6 +116,15 @@ def _fill(network: nn.Module, part: Part, device: torch.device, dtype: torch.dty
             raise LoadError(f"{part.class_name} has a buffer `{name}` that the loader does not know")
         parent, leaf = _owner(network, name)
         parent._buffers[leaf] = torch.arange(buffer.shape[-1], device=device).expand(buffer.shape)
+    return packed
+
+
+def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight | None:
+    """A weight as its file has it packed; on an accelerator GGUF's blocks become what the kernels there read."""
+    weight = reader.packed(piece)
+    if isinstance(weight, GgufWeight) and device.type != "cpu":
+        return weight.to(device).to_qweight()
+    return None if weight is None else weight.to(device)
 
 
 def _check_names(part: Part, wanted: Mapping[str, Any], pieces: Mapping[str, Piece]) -> None:
@@ -98,26 +137,6 @@ def _check_names(part: Part, wanted: Mapping[str, Any], pieces: Mapping[str, Pie
         raise LoadError(f"{part.origin}: tensors of {part.class_name} are missing: {told(missing)}")
     if extra := pieces.keys() - wanted.keys():
         raise LoadError(f"{part.origin}: tensors have no place in {part.class_name}: {told(extra)}")
-
-
-def _reader(stack: ExitStack) -> Callable[[Piece], Tensor]:
-    """A function that reads pieces out of mapped files, which stay open as long as ``stack``."""
-    files: dict[Path, Any] = {}
-
-    def read(piece: Piece) -> Tensor:
-        if piece.file not in files:
-            files[piece.file] = stack.enter_context(safe_open(piece.file, framework="pt"))
-        tensor: Tensor = files[piece.file].get_tensor(piece.key)
-        if piece.scale:
-            tensor = tensor.float() * files[piece.file].get_tensor(piece.scale).float()
-        if piece.shape and tensor.ndim and piece.shape[0] != tensor.shape[0]:
-            tensor = tensor[piece.start : piece.start + piece.shape[0]]
-        if piece.swap:
-            first, second = tensor.chunk(2)
-            tensor = torch.cat([second, first])
-        return tensor.reshape(piece.shape)
-
-    return read
 
 
 def _owner(network: nn.Module, name: str) -> tuple[nn.Module, str]:

@@ -18,7 +18,8 @@ from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
 from . import encoders, flux, vae
 from .headers import Header, LoadError, read_header, read_json, weight_files
-from .pieces import Piece, below, pieces_of
+from .pieces import Piece, below
+from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
 KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5")
@@ -27,7 +28,7 @@ PREFIXES: Final = (
     "text_encoders.t5xxl.transformer.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
-IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "scaled_fp8", ".scale_input", ".input_scale")
+IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids")
 """Ends of names that belong to no network of ours and change nothing."""
 _KIND_OF_CLASS: Final = {"AutoencoderKL": "vae", "CLIPTextModel": "clip", "T5EncoderModel": "t5"}
 
@@ -76,6 +77,7 @@ _LAYOUTS: Final = (
     _Layout("vae", "vae", vae.is_vae, vae.from_ldm, vae.vae_config),
     _Layout("clip", "text_encoder", encoders.is_clip, lambda s: (encoders.clip_pieces(s), []), encoders.clip_config),
     _Layout("t5", "text_encoder_2", encoders.is_t5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config),
+    _Layout("t5", "text_encoder_2", encoders.is_ggml_t5, encoders.from_ggml_t5, encoders.t5_config),
 )
 
 
@@ -166,8 +168,9 @@ def _without_ignored(pieces: Mapping[str, Piece]) -> dict[str, Piece]:
 
 def _metadata_configs(header: Header) -> dict[str, dict[str, Any]]:
     """Configs by component from the file's own metadata."""
+    text = header.metadata.get("config", "{}")
     try:
-        told = json.loads(header.metadata.get("config", "{}"))
+        told = json.loads(text) if isinstance(text, str) else {}
     except ValueError as e:
         raise LoadError(f"{header.path}: `config` in its metadata is no JSON: {e}") from e
     return told if isinstance(told, dict) else {}

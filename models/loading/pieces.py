@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from .headers import Header
+from .headers import LoadError, stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,16 @@ class Piece:
     """Its name in the file."""
     shape: tuple[int, ...]
     dtype: str
+    begin: int
+    """First byte of the stored tensor."""
     start: int = 0
     """First row, where the stored tensor holds more than this one."""
     swap: bool = False
     """Its second half of rows comes first."""
-    scale: str = ""
-    """Name in the file of the one number it is to be multiplied by: ComfyUI's scaled fp8 weights."""
+    scale: Piece | None = None
+    """What it is to be multiplied by: one number, or one for each row of the stored tensor."""
+    rotate: int = 0
+    """Block of the rotation it is stored in (``kernels/hadamard.py``), 0 if none."""
 
     def rows(self, start: int, count: int) -> Piece:
         """Rows ``start`` to ``start + count`` of it."""
@@ -33,15 +37,32 @@ class Piece:
     def swapped(self) -> Piece:
         return replace(self, swap=True)
 
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Its bytes in the file as (first, count), in the order of its rows.
 
-def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
-    """All tensors of some files by their stored names; the scales of fp8 weights go with their weights."""
-    found = {k: Piece(h.path, k, e.shape, e.dtype) for h in headers for k, e in h.tensors.items()}
-    for name in [n for n in found if n.endswith((".scale_weight", ".weight_scale")) and prod(found[n].shape) == 1]:
-        weight = f"{name.rpartition('.')[0]}.weight"
-        if weight in found:
-            found[weight] = replace(found[weight], scale=found.pop(name).key)
-    return found
+        Raises:
+            LoadError: they begin or end within a block.
+        """
+        if not self.shape:
+            return [(self.begin, stored_bytes(self.dtype, 1))]
+        count, row = self.shape[0], prod(self.shape[1:])
+        half = count // 2
+        parts = [(half, count - half), (0, half)] if self.swap else [(0, count)]
+        found = []
+        for first, rows in parts:
+            begin, size = stored_bytes(self.dtype, (self.start + first) * row), stored_bytes(self.dtype, rows * row)
+            if begin < 0 or size < 0:
+                raise LoadError(f"{self.file}: rows of `{self.key}` are no whole blocks of {self.dtype}")
+            found.append((self.begin + begin, size))
+        return found
+
+    @property
+    def scale_rows(self) -> Piece | None:
+        """The scales of its rows, in their order; the one scale if there is one for all."""
+        if self.scale is None or prod(self.scale.shape) == 1:
+            return self.scale
+        return replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
 
 
 def below(pieces: Mapping[str, Piece], prefix: str) -> dict[str, Piece]:

@@ -27,6 +27,7 @@ from pipegraph.runtime.run import Result, Runner
 
 __all__ = ["Result", "Workflow", "catalog", "default_device", "load", "runner"]
 DTYPES = ("auto", "fp32", "fp16", "bf16")
+QUANTIZE = ("q8", "fp8", "w4")
 
 
 @cache
@@ -68,14 +69,17 @@ class Workflow:
         device: str = "auto",
         dtype: str = "auto",
         kernels: str = "",
+        quantize: str = "",
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         """See ``load``."""
         self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
-        self.device, self.dtype, self.kernels = device, dtype, kernels
+        self.device, self.dtype, self.kernels, self.quantize = device, dtype, kernels, quantize
         self._running: dict[str, bool] = {}  # run id -> whether it is cancelled
         if dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
+        if quantize and quantize not in QUANTIZE:
+            raise _wrong("quantize", quantize, "one of " + ", ".join(QUANTIZE))
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -147,7 +151,7 @@ class Workflow:
 
     def settings(self) -> Settings:
         """What decides about numbers besides the graph; GraphError if this machine does not have it."""
-        return Settings(_device(self.device), self.dtype, _kernels(self.kernels))
+        return Settings(_device(self.device), self.dtype, _kernels(self.kernels), self.quantize)
 
 
 def load(
@@ -158,6 +162,7 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     kernels: str = "",
+    quantize: str = "",
     on_event: Callable[[Event], None] | None = None,
 ) -> Workflow:
     """Read a graph and make it ready to run.
@@ -169,13 +174,17 @@ def load(
         device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...
         dtype: ``auto`` (as suits device and model), ``fp32``, ``fp16`` or ``bf16``.
         kernels: Back ends to use, such as ``attention=torch,linear=torch``.
+        quantize: Keep the weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized while they are
+            loaded; fragile layers and what a file has quantized stay as they are.
         on_event: Called with every event of a run.
 
     Raises:
         GraphError: the file is wrong, told with everything else that is wrong with the graph; or a file of nodes does
             not load.
     """
-    shared: dict[str, Any] = {"out": out, "device": device, "dtype": dtype, "kernels": kernels, "on_event": on_event}
+    shared: dict[str, Any] = {
+        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize, "on_event": on_event,
+    }  # fmt: skip
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
         try:

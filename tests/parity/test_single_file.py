@@ -19,7 +19,7 @@ from pipegraph.models.loading.headers import LoadError, read_header
 from pipegraph.models.loading.load import Place, load_checkpoint, load_model, load_text_encoders, load_vae
 from pipegraph.models.loading.networks import build
 from pipegraph.models.loading.parts import parts
-from pipegraph.models.loading.pieces import pieces_of
+from pipegraph.models.loading.quantized import pieces_of
 from pipegraph.models.loading.source import checkpoint, recommend
 
 CPU = Place(torch.device("cpu"), torch.float32)
@@ -200,23 +200,6 @@ def test_every_key_counts(weights: dict[str, Tensors], models: Path, folders: di
              "shape": r"context_embedder\.bias"}  # fmt: skip
     with pytest.raises(LoadError, match=named[change]):
         load_model("odd.safetensors", CPU)
-
-
-def test_scaled_fp8(weights: dict[str, Tensors], models: Path, folders: dict[str, Path], load: Any) -> None:
-    """ComfyUI's fp8 files: each matrix in 8 bits with one scale."""
-    net: Tensors = {"scaled_fp8": torch.zeros(2).to(torch.float8_e4m3fn)}
-    for name, tensor in weights["transformer"].items():
-        if tensor.ndim == 2:
-            scale = tensor.abs().max() / 448
-            net[name] = (tensor / scale).to(torch.float8_e4m3fn)
-            net[name.removesuffix("weight") + "scale_weight"] = scale
-            net[name.removesuffix("weight") + "scale_input"] = torch.ones(())
-        else:
-            net[name] = tensor
-    save_file(net, models / "diffusion_models/fp8.safetensors", configs(folders["dev"]))
-    exact = load("dev").model.network.state_dict()
-    for name, found in load_model("fp8.safetensors", CPU).network.state_dict().items():
-        assert (found - exact[name]).abs().max() <= exact[name].abs().max() / 16
 
 
 def test_weights_stay_in_the_mapped_file(models: Path) -> None:

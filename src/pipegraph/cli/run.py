@@ -28,6 +28,11 @@ from .show import echo, json_line
 @click.option(
     "--kernels", default="", metavar="OP=BACKEND,...", help="Choose back ends; `pipegraph kernels` lists them."
 )
+@click.option(
+    "--quantize",
+    type=click.Choice(["q8", "fp8", "w4"]),
+    help="Keep weights of models and text encoders in 8 or 4 bits; done while loading.",
+)
 @nodes_option
 @click.option("--record", "keep_record", is_flag=True, help="Save the run record beside the first file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event a line on stdout, and nothing else there.")
@@ -41,6 +46,7 @@ def command(
     device: str,
     dtype: str,
     kernels: str,
+    quantize: str | None,
     packs: tuple[Path, ...],
     keep_record: bool,
     as_json: bool,
@@ -62,7 +68,9 @@ def command(
 
     quiet()
     signal.signal(signal.SIGTERM, _interrupt)
-    shared: dict[str, Any] = {"out": out, "device": device, "dtype": dtype, "kernels": kernels}
+    shared: dict[str, Any] = {
+        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize or "",
+    }  # fmt: skip
     workflow = Workflow(call.graph, load_catalog(packs), **shared)
     workflow.check(call.overrides, **call.inputs)  # before torch is imported
     try:
@@ -76,9 +84,20 @@ def command(
     if not any(event.kind in ("saved", "text") for event in result.events.since()):
         hint = "add a node that does, e.g. SaveImage or PreviewAny"
         echo(f"{click.style('warning', fg='yellow')}: no node of this graph saved or showed anything; {hint}", err=True)
+    if not as_json:
+        for line in _weights(result.record):
+            echo(line, err=True)
     if keep_record:
         path = _save_record(result.record, [*result.files], out, result.run_id)
         json_line({"event": "record", "path": str(path)}) if as_json else echo(f"record {path}", err=True)
+
+
+def _weights(record: dict[str, Any]) -> list[str]:
+    """How packed weights are kept, a line a network; the record says which layers."""
+    from pipegraph.models.quantize import summary
+
+    found = [noted["weights"] for noted in record["notes"].values() if "weights" in noted]
+    return [f"weights of {name}: {summary(told)}" for networks in found for name, told in networks.items()]
 
 
 def _interrupt(*_: Any) -> NoReturn:

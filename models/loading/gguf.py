@@ -1,0 +1,139 @@
+"""The header of a GGUF file. Torch-free.
+
+The layout is that of ggml's `docs/gguf.md`: metadata (typed keys and values), a table of tensors, then their bytes.
+Dimensions are stored fastest first, so shapes are given reversed, as everywhere else.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from .headers import BLOCKS, Entry, Header, LoadError, stored_bytes
+
+_TYPES: Final = (
+    "F32 F16 Q4_0 Q4_1 Q4_2 Q4_3 Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL "
+    "IQ3_S IQ2_S IQ4_XS I8 I16 I32 I64 F64 IQ1_M BF16 Q4_0_4_4 Q4_0_4_8 Q4_0_8_8 TQ1_0 TQ2_0 IQ4_NL_4_4 IQ4_NL_4_8 "
+    "IQ4_NL_8_8 MXFP4 NVFP4 Q1_0"
+).split()
+"""ggml's types by number."""
+_PLAIN: Final = frozenset("F64 F32 F16 BF16 I64 I32 I16 I8".split())
+READ: Final = (*BLOCKS, *sorted(_PLAIN))
+"""The types that are read."""
+_SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT, _LIST = 8, 9
+_ALIGNMENT: Final = 32
+_MOST_DIMENSIONS: Final = 8
+ORIGINAL_SHAPE: Final = "comfy.gguf.orig_shape."
+"""Metadata key, before a tensor's name, of the shape it had before it was flattened into blocks."""
+
+
+class _Cursor:
+    """Reads values one after the other."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, kind: str) -> Any:
+        (value,) = struct.unpack_from("<" + kind, self.data, self.at)
+        self.at += struct.calcsize("<" + kind)
+        return value
+
+    def text(self) -> str:
+        return self._bytes(self.take("Q")).decode("utf-8", "surrogateescape")
+
+    def value(self, kind: int) -> Any:
+        if kind == _TEXT:
+            return self.text()
+        if kind != _LIST:
+            return self.take(_SCALARS[kind])
+        inner, count = self.take("I"), self.take("Q")
+        if inner in _SCALARS:
+            form = f"<{self._fitting(count)}{_SCALARS[inner]}"
+            return struct.unpack(form, self._bytes(struct.calcsize(form)))
+        return tuple(self.value(inner) for _ in range(self._fitting(count)))
+
+    def _bytes(self, count: int) -> bytes:
+        self.at += self._fitting(count)
+        return self.data[self.at - count : self.at]
+
+    def _fitting(self, count: int) -> int:
+        """A count of things of a byte at least, which must lie in the file."""
+        if count > len(self.data) - self.at:
+            raise struct.error("it ends too early")
+        return count
+
+
+def read_gguf(path: Path) -> Header:
+    """Read the header of a GGUF file.
+
+    Raises:
+        LoadError: it is broken or cut off, or holds tensors of a type that is not read.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        size = len(data)
+        try:
+            metadata, table, end = _tables(path, _Cursor(data))
+        except (struct.error, KeyError, UnicodeError, MemoryError, RecursionError, OverflowError) as e:
+            raise LoadError(f"{path}: its GGUF header is broken or cut off ({e})") from e
+    if metadata.get("split.count", 0) > 1:
+        raise LoadError(f"{path} is one of {metadata['split.count']} parts; merge them first (`gguf-split --merge`)")
+    _refuse_types(path, table)
+    step = metadata.get("general.alignment", _ALIGNMENT)
+    if not isinstance(step, int) or step < 1:
+        raise LoadError(f"{path}: its GGUF header is broken at `general.alignment`")
+    return Header(path, _entries(path, table, metadata, -(-end // step) * step, size), metadata, "GGUF")
+
+
+def _tables(path: Path, cursor: _Cursor) -> tuple[dict[str, Any], dict[str, tuple[str, tuple[int, ...], int]], int]:
+    """Metadata; tensors as type, shape and offset; and where the header ends."""
+    cursor.at = 4
+    version, count, keys = cursor.take("I"), cursor.take("Q"), cursor.take("Q")
+    if version not in (2, 3):
+        raise LoadError(f"{path} is GGUF of version {version}, or of a big-endian machine; versions 2 and 3 are read")
+    metadata: dict[str, Any] = {}
+    for _ in range(keys):
+        name = cursor.text()
+        metadata[name] = cursor.value(cursor.take("I"))
+    table = {}
+    for _ in range(count):
+        name, dimensions = cursor.text(), cursor.take("I")
+        if name in table or dimensions > _MOST_DIMENSIONS:
+            raise KeyError(f"at `{name}`")
+        shape = tuple(cursor.take("Q") for _ in range(dimensions))[::-1]
+        number = cursor.take("I")
+        kind = _TYPES[number] if number < len(_TYPES) else f"type {number}"
+        table[name] = (kind, shape, cursor.take("Q"))
+    return metadata, table, cursor.at
+
+
+def _refuse_types(path: Path, table: Mapping[str, tuple[str, tuple[int, ...], int]]) -> None:
+    strange: dict[str, list[str]] = {}
+    for name, (kind, _, _) in table.items():
+        if kind not in READ:
+            strange.setdefault(kind, []).append(name)
+    if strange:
+        told = "; ".join(f"{kind}: {len(names)} tensors, e.g. `{names[0]}`" for kind, names in strange.items())
+        raise LoadError(f"{path} holds tensors of types that are not read ({told}); these are: {', '.join(READ)}")
+
+
+def _entries(
+    path: Path, table: Mapping[str, tuple[str, tuple[int, ...], int]], metadata: Mapping[str, Any], body: int, size: int
+) -> dict[str, Entry]:
+    """The tensors with their places, which must lie one after the other in the file."""
+    found, place = {}, body
+    for name, (kind, shape, offset) in sorted(table.items(), key=lambda item: item[1][2]):
+        begin, length = body + offset, stored_bytes(kind, prod(shape))
+        original = metadata.get(ORIGINAL_SHAPE + name, shape)
+        rows = kind not in BLOCKS or not shape or shape[-1] % BLOCKS[kind][0] == 0
+        if begin < place or length < 0 or not rows or prod(original) != prod(shape):
+            raise LoadError(f"{path}: its GGUF header is broken at `{name}`")
+        place = begin + length
+        found[name] = Entry(kind, tuple(original), begin)
+    if place > size:
+        raise LoadError(f"{path} is cut off: {place} bytes announced, {size} there")
+    return {name: found[name] for name in table}

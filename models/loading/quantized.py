@@ -1,0 +1,156 @@
+"""Which weights of a safetensors file are quantized, and how. Torch-free: reads the header and the small notes in it.
+
+ComfyUI's files come in two kinds. The older ones have a tensor ``scaled_fp8`` as a mark, and beside each fp8 weight
+``X.scale_weight`` (and ``X.scale_input``, for kernels that quantize activations too). The newer ones say what each
+layer is, in JSON: in a uint8 tensor ``X.comfy_quant``, or for all layers in the file's metadata
+(``_quantization_metadata``); beside the weight is ``X.weight_scale`` (and ``X.input_scale``). Files of plain fp8 have
+neither mark nor scale.
+
+A scale that is missing, or a layout that is not known, is an error: its values would be wrong by orders of magnitude.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, Final
+
+from .headers import Header, LoadError
+from .pieces import Piece
+
+_FORMATS: Final = {
+    "float8_e4m3fn": ("F8_E4M3", ("F8_E4M3", "U8")),
+    "float8_e5m2": ("F8_E5M2", ("F8_E5M2", "U8")),
+    "int8_tensorwise": ("I8", ("I8",)),
+}
+"""ComfyUI's names of the formats that are read -> type of the values, types they may be stored as."""
+_PACKED: Final = ("F8_E4M3", "F8_E5M2", "I8")
+_SCALES: Final = ("weight_scale", "scale_weight")
+_OF_INPUTS: Final = ("input_scale", "scale_input")
+"""For kernels that quantize activations by a fixed scale: of no use here."""
+_MARK, _NOTE, _METADATA = "scaled_fp8", "comfy_quant", "_quantization_metadata"
+_UNDERSTOOD: Final = {
+    "format", "convrot", "convrot_groupsize", "full_precision_matrix_mult", "per_row", "per_channel", "orig_dtype",
+    "orig_shape", "params",
+}  # fmt: skip
+_BLOCKS: Final = (4, 16, 64, 256)
+"""Sizes of ConvRot's rotation."""
+_MOST_NOTE: Final = 1 << 16
+
+
+def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
+    """All tensors of some files by their stored names; what belongs to a quantized weight goes with the weight."""
+    found: dict[str, Piece] = {}
+    for header in headers:
+        whole = {k: Piece(header.path, k, e.shape, e.dtype, e.begin) for k, e in header.tensors.items()}
+        found |= with_scales(header, whole) if header.form == "safetensors" else whole
+    return found
+
+
+def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+    """The weights of a file with their scales and rotations; the tensors that only say so are gone.
+
+    Raises:
+        LoadError: a scale is missing or does not fit, or a layer is stored in a way that is not known.
+    """
+    left = dict(pieces)
+    marks = [n for n in left if n.rpartition(".")[2] == _MARK]
+    scaled = tuple(left.pop(n).key.removesuffix(_MARK) for n in marks)
+    told = _from_metadata(header, left) | _from_notes(header, left)
+    for layer, note in told.items():
+        _apply(header, left, layer, note)
+    for name in [n for n in left if n.endswith(".weight") and left[n].dtype in _PACKED]:
+        layer = name.removesuffix(".weight")
+        if layer in told:
+            continue
+        if _scale_of(left, layer):
+            _bind(header, left, layer, rotate=0)
+        elif left[name].dtype == "I8" or (len(left[name].shape) == 2 and name.startswith(scaled or ("\0",))):
+            raise LoadError(_missing(header, layer))
+    return left
+
+
+def _from_metadata(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Any]:
+    """Notes by layer out of the file's metadata, where layers may be named without the prefix of their network."""
+    if _METADATA not in header.metadata:
+        return {}
+    found = {}
+    for name, note in (_json(header, _METADATA, header.metadata[_METADATA]).get("layers") or {}).items():
+        meant = [n for n in pieces if n == f"{name}.weight"] or [n for n in pieces if n.endswith(f".{name}.weight")]
+        if len(meant) != 1:
+            raise LoadError(f"{header.path}: its metadata says how `{name}` is quantized, which it does not hold")
+        found[meant[0].removesuffix(".weight")] = note if isinstance(note, dict) else {"format": note}
+    return found
+
+
+def _from_notes(header: Header, left: dict[str, Piece]) -> dict[str, Any]:
+    """Notes by layer out of the tensors for them, which are taken away."""
+    names = [n for n in left if n.rpartition(".")[2] == _NOTE]
+    found = {}
+    with header.path.open("rb") as file:
+        for name in names:
+            note = left.pop(name)
+            if note.dtype != "U8" or prod(note.shape) > _MOST_NOTE:
+                raise LoadError(f"{header.path}: `{name}` is no JSON text in bytes")
+            file.seek(note.begin)
+            found[name.removesuffix(f".{_NOTE}")] = _json(header, name, file.read(prod(note.shape)))
+    return found
+
+
+def _json(header: Header, name: str, text: str | bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        raise LoadError(f"{header.path}: `{name}` is no JSON: {e}") from e
+    if not isinstance(found, dict):
+        raise LoadError(f"{header.path}: `{name}` is no JSON object")
+    return found
+
+
+def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str, Any]) -> None:
+    """Read one layer as its note says."""
+    note = {**(note["params"] if isinstance(note.get("params"), dict) else {}), **note}
+    kind, weight = note.get("format"), left.get(f"{layer}.weight")
+    where = f"{header.path}: layer `{layer}`"
+    if kind not in _FORMATS:
+        raise LoadError(f"{where} is stored in the format {kind!r}, which is not read; these are: "
+                        f"{', '.join(_FORMATS)} (int8_convrot is int8_tensorwise, rotated)")  # fmt: skip
+    if unknown := note.keys() - _UNDERSTOOD:
+        raise LoadError(f"{where} is quantized with {', '.join(sorted(unknown))}, which is not known")
+    values, stored = _FORMATS[kind]
+    if weight is None or weight.dtype not in stored or len(weight.shape) != 2:
+        there = f"{weight.dtype} {list(weight.shape)}" if weight else "not there"
+        raise LoadError(f"{where} should be a matrix of {kind}; its weight is {there}")
+    rotate = int(note.get("convrot_groupsize", 256)) if note.get("convrot") else 0
+    if rotate and (kind != "int8_tensorwise" or rotate not in _BLOCKS or weight.shape[1] % rotate):
+        raise LoadError(f"{where} is rotated by blocks of {rotate}, which do not fit {kind} {list(weight.shape)}")
+    left[f"{layer}.weight"] = replace(weight, dtype=values)
+    _bind(header, left, layer, rotate)
+
+
+def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> None:
+    """Give a weight its scale."""
+    weight, name = left[f"{layer}.weight"], _scale_of(left, layer)
+    if not name:
+        raise LoadError(_missing(header, layer))
+    scale = left.pop(name)
+    rows = weight.shape[0] if weight.shape else 0
+    if scale.shape not in ((), (1,), (1, 1), (rows,), (rows, 1)) or scale.dtype not in ("F32", "F16", "BF16"):
+        raise LoadError(f"{header.path}: `{name}` {scale.dtype} {list(scale.shape)} is no scale for a weight "
+                        f"{list(weight.shape)}: it should be one number, or one for each row")  # fmt: skip
+    left[f"{layer}.weight"] = replace(weight, scale=scale, rotate=rotate)
+    for ending in _OF_INPUTS:
+        left.pop(f"{layer}.{ending}", None)
+
+
+def _scale_of(pieces: Mapping[str, Piece], layer: str) -> str:
+    return next((f"{layer}.{ending}" for ending in _SCALES if f"{layer}.{ending}" in pieces), "")
+
+
+def _missing(header: Header, layer: str) -> str:
+    return (
+        f"{header.path}: the weight of `{layer}` is stored scaled, but there is neither "
+        f"{' nor '.join(f'`{layer}.{ending}`' for ending in _SCALES)}; without it its values would be wrong"
+    )

@@ -1,0 +1,123 @@
+"""Tensors out of files: mapped where they stay as they are, packed where they are quantized, else read and cast."""
+
+from __future__ import annotations
+
+from io import BufferedReader
+from pathlib import Path
+from typing import Final, Self
+
+import torch
+from torch import Tensor
+
+from pipegraph.kernels.gguf_blocks import GgufWeight
+from pipegraph.kernels.qweight import QWeight
+
+from .headers import BLOCKS
+from .pieces import Piece
+
+DTYPES: Final = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
+    "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+}  # fmt: skip
+"""torch's types by safetensors' and GGUF's names."""
+_CHUNK: Final = 1 << 20
+"""Bytes that are cast at a time."""
+
+
+class Reader:
+    """Reads pieces; what it gives may be mapped memory, which outlives it."""
+
+    def __init__(self) -> None:
+        self._maps: dict[Path, Tensor] = {}
+        self._files: dict[Path, BufferedReader] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def dense(self, piece: Piece, dtype: torch.dtype) -> Tensor:
+        """The tensor in a float type, unpacked where it is packed; mapped if it is stored just so."""
+        if piece.dtype in BLOCKS:
+            block, size = BLOCKS[piece.dtype]
+            blocks = GgufWeight(self._bytes(piece).view(-1, size), piece.dtype)
+            return blocks.dequantize(dtype).view(-1, block).view(piece.shape)
+        if piece.scale is not None:
+            packed = self.packed(piece)
+            assert packed is not None
+            return packed.dequantize(dtype)
+        stored = DTYPES[piece.dtype]
+        if stored == dtype:
+            return self._typed(piece, mapped=True)
+        return self._cast(piece, stored, dtype)
+
+    def packed(self, piece: Piece) -> QWeight | GgufWeight | None:
+        """The matrix as it is packed in the file; None if it is not, or not in rows."""
+        if len(piece.shape) != 2:
+            return None
+        if piece.dtype in BLOCKS:
+            block, size = BLOCKS[piece.dtype]
+            rows, width = piece.shape
+            if width % block:
+                return None
+            return GgufWeight(self._bytes(piece).view(rows, width // block * size), piece.dtype)
+        stored = DTYPES[piece.dtype]
+        if stored in (torch.float8_e4m3fn, torch.float8_e5m2):
+            scale = self._scale(piece) if piece.scale else torch.ones(())
+            return QWeight.from_fp8(self._typed(piece, mapped=True), scale)
+        if piece.scale is None:
+            return None
+        return QWeight.from_int8(self._typed(piece, mapped=True), self._scale(piece), rotate=piece.rotate or None)
+
+    def _scale(self, piece: Piece) -> Tensor:
+        scale = piece.scale_rows
+        assert scale is not None
+        found = self._typed(scale, mapped=False).float()
+        return found.reshape(()) if found.numel() == 1 else found.reshape(-1)
+
+    def _cast(self, piece: Piece, stored: torch.dtype, dtype: torch.dtype) -> Tensor:
+        """Read and cast a part at a time, so that the tensor is never there twice."""
+        out = torch.empty(piece.shape, dtype=dtype)
+        flat, done = out.view(-1), 0
+        for begin, count in piece.ranges:
+            for at in range(begin, begin + count, _CHUNK):
+                part = self._read(piece.file, at, min(_CHUNK, begin + count - at)).view(stored)
+                flat[done : done + len(part)] = part
+                done += len(part)
+        return out
+
+    def _typed(self, piece: Piece, mapped: bool) -> Tensor:
+        """The values as stored."""
+        data, dtype = self._bytes(piece, mapped), DTYPES[piece.dtype]
+        if data.storage_offset() % dtype.itemsize:
+            data = data.clone()
+        return data.view(dtype).view(piece.shape)
+
+    def _bytes(self, piece: Piece, mapped: bool = True) -> Tensor:
+        """uint8 [n]: a view of the mapped file, or what was read from it."""
+        parts = [self._mapped(piece.file, *r) if mapped else self._read(piece.file, *r) for r in piece.ranges]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _mapped(self, path: Path, begin: int, count: int) -> Tensor:
+        if path not in self._maps:
+            # A private map: nothing is written back, and torch gets memory that it takes for writable.
+            size = path.stat().st_size
+            self._maps[path] = torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
+        return self._maps[path][begin : begin + count]
+
+    def _read(self, path: Path, begin: int, count: int) -> Tensor:
+        """Read what will be cast or quantized; mapped, it would stay in memory beside the result."""
+        if path not in self._files:
+            self._files[path] = path.open("rb")
+        file, data = self._files[path], torch.empty(count, dtype=torch.uint8)
+        file.seek(begin)
+        done, view = 0, data.numpy().data
+        while done < count:
+            got = file.readinto(view[done:])
+            if not got:
+                raise OSError(f"{path} has become shorter while it was read")
+            done += got
+        return data

@@ -1,0 +1,138 @@
+"""Quantize the linear layers of a network: which of them, into what, and what has become of them.
+
+Which layers are fragile is data: ``configs/quantize.json`` names, for each class of network, those that stay in the
+type the network computes in (first and last projections, modulation); "" is for classes that are not named. Embeddings,
+norms and convolutions are no linear layers and stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from pipegraph.kernels.hadamard import rotation_block
+from pipegraph.kernels.linear import PackedWeight
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qweight import QWeight
+
+FORMATS: Final = ("q8", "fp8", "w4")
+"""int8, a scale a row, rotated; float8, a scale a row; 4 bits, a scale and a zero for 32 columns."""
+CASTS: Final = {
+    "fp8_e4m3fn": torch.float8_e4m3fn,
+    "fp8_e4m3fn_fast": torch.float8_e4m3fn,
+    "fp8_e5m2": torch.float8_e5m2,
+}
+"""Plain casts to float8, without scales: ComfyUI's ``weight_dtype``. What is out of range becomes the largest value."""
+GROUP: Final = 32
+_RECIPE: Final = Path(__file__).resolve().parent / "configs" / "quantize.json"
+_LEAST_BLOCK: Final = 16
+_FAST: Final = ("q8", "fp8", "fp8_e4m3fn_fast")
+
+
+@cache
+def recipe() -> Mapping[str, Sequence[str]]:
+    """Patterns of the layers to keep, by class of network."""
+    from .loading.headers import read_json
+
+    return read_json(_RECIPE)
+
+
+def kept(class_name: str, layer: str, shape: tuple[int, ...], format: str) -> str:
+    """Why a linear layer is not quantized; empty if it is.
+
+    Args:
+        class_name: Of the network.
+        layer: Its name in the network.
+        shape: (N, K) of its weight.
+        format: One of ``FORMATS`` or ``CASTS``.
+    """
+    known = recipe()
+    if any(fnmatchcase(layer, pattern) for pattern in known.get(class_name, known[""])):
+        return "fragile"
+    if format == "w4" and shape[1] % GROUP:
+        return f"its {shape[1]} columns are no groups of {GROUP}"
+    return ""
+
+
+def quantized_weight(weight: Tensor, format: str) -> QWeight:
+    """Quantize one weight (N, K), float.
+
+    Raises:
+        KernelError: it holds NaN or Inf.
+    """
+    if dtype := CASTS.get(format):
+        most = torch.finfo(dtype).max
+        return QWeight.from_fp8(weight.clamp(-most, most).to(dtype))
+    if format == "q8":
+        block = rotation_block(weight.shape[1])
+        return QWeight.quantize(weight, "q8", rotate=block if block and block >= _LEAST_BLOCK else None)
+    return QWeight.quantize(weight, "w4", group=GROUP) if format == "w4" else QWeight.quantize(weight, "fp8")
+
+
+def pack(layer: nn.Linear, weight: PackedWeight, format: str) -> None:
+    """Give a layer the weight; 8 bits by the user's choice allow kernels that round what goes in to 8 bits too."""
+    KernelLinear.pack(layer, weight, "fast" if format in _FAST else "exact")
+
+
+def quantized(network: nn.Module, format: str) -> nn.Module:
+    """A network with the same weights, those of its linear layers quantized. The given one is not changed.
+
+    Layers that are packed already stay so.
+    """
+    shared: dict[int, Any] = {id(t): t for t in (*network.parameters(), *network.buffers())}
+    shared |= {id(w): w for m in network.modules() if (w := m.__dict__.get("weight")) is not None}
+    made = copy.deepcopy(network, shared)
+    for name, layer in made.named_modules():
+        if not isinstance(layer, nn.Linear) or _is_packed(layer):
+            continue
+        if not kept(type(network).__name__, name, tuple(layer.weight.shape), format):
+            pack(layer, quantized_weight(layer.weight.detach(), format), format)
+    count_bytes(made)
+    return made
+
+
+def count_bytes(network: nn.Module) -> None:
+    """Tell the cache how large a network with packed weights is, in ``pipegraph_nbytes``."""
+    packed: list[Any] = [layer.weight for layer in network.modules() if _is_packed(layer)]
+    if packed:
+        plain = sum(t.nbytes for t in (*network.parameters(), *network.buffers()))
+        network.__dict__["pipegraph_nbytes"] = plain + sum(w.nbytes for w in packed)
+
+
+def formats(network: nn.Module) -> dict[str, list[str]]:
+    """How the weights of a network's linear layers are kept: format -> names of layers."""
+    found: dict[str, list[str]] = {}
+    for name, layer in network.named_modules():
+        if isinstance(layer, nn.Linear):
+            found.setdefault(_told(layer.weight), []).append(name)
+    return found
+
+
+def noted(networks: Mapping[str, nn.Module]) -> dict[str, dict[str, list[str]]]:
+    """``formats`` of each network that has packed weights, for the run record."""
+    found = {name: formats(network) for name, network in networks.items()}
+    packed = {name for name, network in networks.items() if any(_is_packed(m) for m in network.modules())}
+    return {name: told for name, told in found.items() if name in packed}
+
+
+def summary(told: Mapping[str, Sequence[str]]) -> str:
+    """One line of what ``formats`` gave: how many layers in which format."""
+    return "; ".join(f"{format}: {len(names)} layers" for format, names in told.items())
+
+
+def _is_packed(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.Linear) and not isinstance(layer.weight, Tensor)
+
+
+def _told(weight: Any) -> str:
+    if isinstance(weight, QWeight):
+        turned = f", rotated by {weight.rotate}" if weight.rotate else ""
+        return weight.format + (f", groups of {weight.group}" if weight.group else "") + turned
+    return str(weight.dtype).removeprefix("torch.") if isinstance(weight, Tensor) else str(weight.format)
