@@ -1,0 +1,137 @@
+"""The value on an LLM wire: a network that predicts tokens, its tokenizer and what must be known about both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pipegraph.kernels.install import install
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from .tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token ids of a batch of sequences, which may be of different lengths."""
+
+    ids: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Iterable[int]]) -> Tokens:
+        """From lists or a tensor [B, S]."""
+        return cls(tuple(tuple(int(i) for i in row) for row in rows))
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __add__(self, other: Tokens) -> Tokens:
+        """Each sequence followed by the other's of the same index."""
+        return Tokens(tuple(a + b for a, b in zip(self.ids, other.ids, strict=True)))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(len(row) for row in self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a graph may want to know about a model without looking into the network."""
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    """Tokens of prompt and reply together."""
+    vocabulary: int
+    """Rows of the output layer; a tokenizer may know fewer ids."""
+    stop_ids: frozenset[int]
+    """Ids that end a reply: the tokenizer's, the configuration's and the generation configuration's together."""
+    kv_bytes_per_token: int
+    """Of one sequence in the native dtype, beyond windows and without states of fixed size."""
+    croppable: bool
+    """Whether tokens can be taken back from a cache; states of state-space and linear attention layers cannot."""
+
+
+@dataclass(frozen=True, eq=False)
+class LLM:
+    """A language model. Nothing in it is changed by using it."""
+
+    network: PreTrainedModel
+    """With a language-model head, in eval mode, on the kernel layer."""
+    tokenizer: Tokenizer | None
+    facts: Facts
+    name: str
+
+    @classmethod
+    def of(cls, network: PreTrainedModel, tokenizer: Tokenizer | None = None, name: str = "") -> LLM:
+        """Put a transformers model on the kernel layer, in place, and read its facts.
+
+        Raises:
+            ValueError: the model has no language-model head.
+        """
+        if network.get_output_embeddings() is None:
+            raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
+        network.eval().requires_grad_(False)
+        install(network)
+        return cls(network, tokenizer, read_facts(network, tokenizer), name or type(network).__name__)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the hidden states, and of keys and values."""
+        norm = [p.dtype for p in self.network.parameters() if p.is_floating_point()]
+        return norm[0] if norm else torch.get_default_dtype()
+
+
+def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:
+    """Facts from a network's configuration and its tokenizer's stop ids."""
+    config = network.config.get_text_config(decoder=True)
+    kinds = layer_kinds(config)
+    heads = _first(config, "num_key_value_heads", "num_attention_heads") or 1
+    size = _first(config, "head_dim") or config.hidden_size // config.num_attention_heads
+    rank = _first(config, "kv_lora_rank")
+    numbers = rank + config.qk_rope_head_dim if rank else 2 * heads * size
+    keeping = sum(kind in ("full_attention", "sliding_attention", "chunked_attention") for kind in kinds)
+    dtype = network.dtype
+    return Facts(
+        layers=config.num_hidden_layers,
+        kv_heads=heads,
+        head_dim=size,
+        context=_first(config, "max_position_embeddings") or 2048,
+        vocabulary=network.get_output_embeddings().weight.shape[0],
+        stop_ids=_stop_ids(network, tokenizer),
+        kv_bytes_per_token=keeping * numbers * dtype.itemsize,
+        croppable=all(kind not in ("linear_attention", "conv", "hybrid", "hybrid_sliding") for kind in kinds),
+    )
+
+
+def layer_kinds(config: Any) -> Sequence[str]:
+    """The kind of cache that each layer of a text model keeps, in transformers' words."""
+    from transformers.cache_utils import get_layer_types_and_kwargs
+
+    return list(get_layer_types_and_kwargs(config)[0])
+
+
+def _stop_ids(network: PreTrainedModel, tokenizer: Tokenizer | None) -> frozenset[int]:
+    found: set[int] = set(getattr(tokenizer, "stop_ids", ()) or ())
+    for config in (network.config, network.config.get_text_config(decoder=True), network.generation_config):
+        ids = getattr(config, "eos_token_id", None)
+        found |= {ids} if isinstance(ids, int) else set(ids or ())
+    return frozenset(int(i) for i in found)
+
+
+def _first(config: Any, *names: str) -> int:
+    """The first of these settings that is set, else 0."""
+    return next((int(v) for n in names if (v := getattr(config, n, None))), 0)
