@@ -80,8 +80,12 @@ class LLM:
         """
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
+        from . import layers
+
         network.eval().requires_grad_(False)
         install(network)
+        layers.register()
+        network.set_attn_implementation(layers.NAME)
         return cls(network, tokenizer, read_facts(network, tokenizer), name or type(network).__name__)
 
     @property
@@ -98,7 +102,7 @@ class LLM:
 def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:
     """Facts from a network's configuration and its tokenizer's stop ids."""
     config = network.config.get_text_config(decoder=True)
-    kinds = layer_kinds(config)
+    kinds = [kind for kind, _ in layer_kinds(config)]
     heads = _first(config, "num_key_value_heads", "num_attention_heads") or 1
     size = _first(config, "head_dim") or config.hidden_size // config.num_attention_heads
     rank = _first(config, "kv_lora_rank")
@@ -117,11 +121,12 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
     )
 
 
-def layer_kinds(config: Any) -> Sequence[str]:
-    """The kind of cache that each layer of a text model keeps, in transformers' words."""
+def layer_kinds(config: Any) -> Sequence[tuple[str, int | None]]:
+    """For each layer of a text model the kind of cache that it keeps, in transformers' words, and its window."""
     from transformers.cache_utils import get_layer_types_and_kwargs
 
-    return list(get_layer_types_and_kwargs(config)[0])
+    kinds, settings = get_layer_types_and_kwargs(config)
+    return [(kind, s.get("sliding_window")) for kind, s in zip(kinds, settings, strict=True)]
 
 
 def _stop_ids(network: PreTrainedModel, tokenizer: Tokenizer | None) -> frozenset[int]:

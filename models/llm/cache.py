@@ -1,0 +1,228 @@
+"""The value on a KV_CACHE wire, and the working copy with which a network goes on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from .llm import LLM, Tokens, layer_kinds
+from .pages import PAGE, Block, Pool, runs
+
+if TYPE_CHECKING:
+    from .layers import State
+
+KVKind = Literal["native", "int8"]
+Table = tuple[Block | None, ...]
+"""The blocks of a sequence, in order; None for those that have left the window."""
+
+
+@dataclass(frozen=True, eq=False)
+class KVCache:
+    """What a network remembers of sequences. Immutable: to go on from it makes a new one and leaves this as it is.
+
+    Values share blocks: a fork, or the cache after some more tokens, holds the blocks of the prefix and not copies.
+    """
+
+    tokens: Tokens
+    """What is held, a sequence a row."""
+    kv: KVKind
+    pools: tuple[Pool, ...] = field(repr=False)
+    tables: tuple[tuple[Table, ...], ...] = field(repr=False)
+    """[pool][sequence]"""
+    states: tuple[tuple[State, ...], ...] = field(repr=False, default=())
+    """[sequence][layer] of state-space and linear attention layers: a snapshot; empty without such layers."""
+
+    @classmethod
+    def empty(cls, llm: LLM, sequences: int, kv: KVKind = "native") -> KVCache:
+        """A cache of ``sequences`` sequences without tokens.
+
+        Raises:
+            ValueError: an unknown ``kv``, or a model with layers that cannot be cached.
+        """
+        if kv not in ("native", "int8"):
+            raise ValueError(f"a cache is kept `native` or as `int8`, not {kv!r}")
+        pools = tuple(Pool(layers, window) for window, layers in attention_groups(llm).items())
+        return cls(Tokens(((),) * sequences), kv, pools, tuple(((),) * sequences for _ in pools))
+
+    def __len__(self) -> int:
+        """Sequences."""
+        return len(self.tokens)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return self.tokens.lengths
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blocks and states that this value refers to; a block that others share counts in each."""
+        return held_bytes(self)
+
+    def fork(self) -> KVCache:
+        """The same sequences, to go on differently: no block is copied."""
+        return self.select(range(len(self)))
+
+    def select(self, sequences: Iterable[int]) -> KVCache:
+        """Some of the sequences, each as often as it is named: ``select([0] * 3)`` makes three of the first."""
+        chosen = list(sequences)
+        return KVCache(
+            Tokens(tuple(self.tokens.ids[s] for s in chosen)),
+            self.kv,
+            self.pools,
+            tuple(tuple(table[s] for s in chosen) for table in self.tables),
+            tuple(self.states[s] for s in chosen) if self.states else (),
+        )
+
+
+def held_bytes(*caches: KVCache) -> int:
+    """Bytes that caches hold together, what they share counted once."""
+    blocks = {id(b): b for cache in caches for pool in cache.tables for table in pool for b in table if b is not None}
+    states = {id(t): t for cache in caches for row in cache.states for state in row for t in state.tensors()}
+    sizes = {id(p): p.page_bytes for cache in caches for p in cache.pools}
+    return sum(sizes[id(b.pool)] for b in blocks.values()) + sum(t.nbytes for t in states.values())
+
+
+def attention_groups(llm: LLM) -> dict[int | None, list[int]]:
+    """Layers that keep keys and values, by their window (None: all tokens).
+
+    Raises:
+        ValueError: a layer keeps what we have no cache for.
+    """
+    config = llm.network.config.get_text_config(decoder=True)
+    if "reuse" in (getattr(config, "kv_sharing_modes", None) or ()):
+        raise ValueError(f"{llm.name}: layers that share the keys of other layers are not supported")
+    groups: dict[int | None, list[int]] = {}
+    for layer, (kind, window) in enumerate(layer_kinds(config)):
+        if kind in ("full_attention", "sliding_attention"):
+            groups.setdefault(window, []).append(layer)
+        elif kind not in ("linear_attention", "conv", "dummy"):
+            raise ValueError(f"{llm.name}: layer {layer} keeps a cache of the kind `{kind}`, which is not supported")
+    return groups
+
+
+class Working:
+    """Blocks and lengths of a cache while a network goes on from it."""
+
+    def __init__(self, cache: KVCache) -> None:
+        self.kv = cache.kv
+        self.pools = cache.pools
+        self.ids = [list(row) for row in cache.tokens]
+        self.tables = [[list(table) for table in pool] for pool in cache.tables]
+        self._spare: list[list[list[Block]]] = [[[] for _ in pool] for pool in cache.tables]
+        self._me = object()
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(row) for row in self.ids]
+
+    def append(self, sequence: int, ids: Sequence[int], reserve: int = 0) -> None:
+        """Take up tokens whose keys and values the next step writes; ``reserve`` tokens more are expected."""
+        start = len(self.ids[sequence])
+        self.ids[sequence] += ids
+        for pool, tables, spare in zip(self.pools, self.tables, self._spare, strict=True):
+            self._fit(pool, tables[sequence], spare[sequence], start, start + len(ids), reserve)
+
+    def _fit(
+        self, pool: Pool, table: list[Block | None], spare: list[Block], start: int, end: int, reserve: int
+    ) -> None:
+        """Give a table blocks of its own for the tokens ``start`` .. ``end``."""
+        for at in range(start // PAGE, -(-end // PAGE)):
+            first, last = max(start - at * PAGE, 0), min(end - at * PAGE, PAGE)
+            if at < len(table):
+                block = table[at]
+                assert block is not None  # windows keep the block of the last token
+                if not block.claim(self._me, first, last):
+                    table[at] = block = pool.copy(block, first)
+                    block.claim(self._me, first, last)
+                continue
+            if not spare:
+                need = -(-(end + reserve) // PAGE) - at
+                spare += reversed(pool.allocate(need, table[-1] if table else None))
+            block = spare.pop()
+            block.claim(self._me, first, last)
+            table.append(block)
+
+    def crop(self, sequence: int, length: int) -> None:
+        """Forget the tokens of a sequence from ``length`` on."""
+        del self.ids[sequence][length:]
+        for tables in self.tables:
+            del tables[sequence][-(-length // PAGE) :]
+
+    def trim(self) -> None:
+        """Let go of blocks that no later token will see. What they held cannot be had back by ``crop``."""
+        for pool, tables in zip(self.pools, self.tables, strict=True):
+            if pool.window is None:
+                continue
+            for ids, table in zip(self.ids, tables, strict=True):
+                gone = max(0, len(ids) + 1 - pool.window) // PAGE
+                for at in range(min(gone, len(table)) - 1, -1, -1):
+                    if table[at] is None:
+                        break
+                    table[at] = None
+
+    def places(self, rows: Sequence[int], counts: Sequence[int]) -> list[Places]:
+        """For each pool, where the last ``counts`` tokens of sequences lie and what they may see."""
+        return [self._place(p, t, rows, counts) for p, t in zip(self.pools, self.tables, strict=True)]
+
+    def _place(
+        self, pool: Pool, tables: list[list[Block | None]], rows: Sequence[int], counts: Sequence[int]
+    ) -> Places:
+        made = Places([], [], [], [])
+        at = 0
+        for row, count in zip(rows, counts, strict=True):
+            numbers = [block.number for block in tables[row] if block is not None]
+            gone = (len(tables[row]) - len(numbers)) * PAGE
+            end = len(self.ids[row]) - gone
+            seen = 0 if pool.window is None else max(0, end - count - pool.window + 1)
+            for first, last in _pieces(numbers, end - count, end):
+                made.writes.append((at, first, last - first))
+                at += last - first
+            made.reads.append(_pieces(numbers, seen, end))
+            made.tables.append(numbers)
+            made.lengths.append(end)
+        return made
+
+    def freeze(self, states: tuple[tuple[State, ...], ...]) -> KVCache:
+        """The value that the work has led to; what is appended later leaves it as it is."""
+        self._me = object()
+        tables = tuple(tuple(tuple(table) for table in pool) for pool in self.tables)
+        return KVCache(Tokens.of(self.ids), self.kv, self.pools, tables, states)
+
+
+@dataclass
+class Places:
+    """Where the tokens of one step lie in a pool."""
+
+    writes: list[tuple[int, int, int]]
+    """(first token of the step, first slot, count) of each piece that is written to slots side by side."""
+    reads: list[list[tuple[int, int]]]
+    """For each row, the pieces (first slot, end slot) of the tokens that it may see, its own included."""
+    tables: list[list[int]]
+    """For each row, its block numbers from the first that is kept on."""
+    lengths: list[int]
+    """For each row, the tokens in these blocks."""
+
+    def table(self, device: torch.device) -> Tensor:
+        """(rows, blocks) int32"""
+        width = max(map(len, self.tables))
+        return torch.tensor([t + [0] * (width - len(t)) for t in self.tables], dtype=torch.int32).to(device)
+
+    def slots(self, device: torch.device) -> Tensor:
+        """(tokens,) int64: where each token of the step is written."""
+        parts = [torch.arange(slot, slot + n) for _, slot, n in self.writes]
+        return torch.cat(parts).to(device)
+
+
+def _pieces(numbers: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
+    """The tokens ``start`` .. ``end`` of a table as ranges of slots that lie side by side."""
+    found = []
+    at = 0
+    for first, count in runs(numbers):
+        low, high = max(start, at), min(end, at + count * PAGE)
+        if low < high:
+            found.append((first * PAGE + low - at, first * PAGE + high - at))
+        at += count * PAGE
+    return found

@@ -1,0 +1,222 @@
+"""From logits to a reply, a token at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from .llm import LLM, Tokens
+from .prefill import ContextOverflow, Prefilled
+from .sampling import Chooser, SamplingParams
+from .session import Session
+from .stats import Stats
+
+Finish = Literal["stop", "length", "constraint"]
+AHEAD = 256
+"""Tokens that memory is reserved for at once."""
+
+
+class Constraint(Protocol):
+    """Says which tokens may come next."""
+
+    def mask(self, sequence: int, ids: Sequence[int]) -> Tensor | None:
+        """bool [V], true = allowed, after the reply ``ids``; None allows all. All false ends the reply."""
+        ...
+
+    def advance(self, sequence: int, id: int) -> None: ...
+
+
+class Stopper(Protocol):
+    """Turns the ids of each sequence into text that never splits a character nor shows the start of a stop string."""
+
+    def push(self, sequence: int, id: int) -> tuple[str, bool]:
+        """The text that is certain now, and whether a stop string ended the reply."""
+        ...
+
+    def finish(self, sequence: int) -> str:
+        """What was held back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """Yielded for each token as it is decided."""
+
+    sequence: int
+    id: int
+    """-1 for text that was held back and comes without a token."""
+    text: str
+    """What became certain of the text with this token; may be empty or of several tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What a decode made of each sequence."""
+
+    tokens: Tokens
+    """The reply only, with the id that stopped it."""
+    texts: tuple[str, ...]
+    """Without stop strings and ids; empty without a stopper."""
+    finish: tuple[Finish, ...]
+    """``stop``: an id or a string that stops. ``length``: max_tokens, or the context is full."""
+    prefilled: Prefilled | None
+    """To go on from: holds prompt and reply. None if that was not wanted."""
+    stats: Stats
+
+
+class Sequences:
+    """The replies of a batch while they are made: what ends them, and their texts."""
+
+    def __init__(
+        self,
+        llm: LLM,
+        prefilled: Prefilled,
+        params: SamplingParams,
+        constraint: Constraint | None,
+        stopper: Stopper | None,
+    ) -> None:
+        self.params = params
+        self.constraint = constraint
+        self.stopper = stopper
+        self.stop_ids = llm.facts.stop_ids | set(params.stop_ids)
+        self.held = prefilled.cache.tokens
+        self.chooser = Chooser(params, self.held.ids, self.stop_ids)
+        self.ids: list[list[int]] = [[] for _ in self.held]
+        self.texts: list[list[str]] = [[] for _ in self.held]
+        self.finish: list[Finish | None] = [None] * len(self.held)
+        self.room = [min(params.max_tokens, llm.facts.context - n) for n in self.held.lengths]
+        for sequence, room in enumerate(self.room):
+            if room < 1:
+                raise ContextOverflow(f"sequence {sequence} fills the context of {llm.facts.context} tokens already")
+
+    def position(self, sequence: int) -> int:
+        return len(self.held.ids[sequence]) + len(self.ids[sequence])
+
+    def allowed(self, logits: Tensor, sequences: Sequence[int]) -> Tensor:
+        """Logits [rows, V] after all rules; a sequence that may not go on is finished."""
+        logits = self.chooser.ruled(logits, sequences, [len(self.ids[s]) for s in sequences])
+        if self.constraint is None:
+            return logits
+        masks: list[Tensor] = []
+        for s in sequences:
+            mask = self.constraint.mask(s, self.ids[s])
+            full = torch.zeros(logits.shape[1], dtype=torch.bool)
+            full[: len(full) if mask is None else len(mask)] = True if mask is None else mask[: len(full)].cpu()
+            masks.append(full)
+            if not bool(full.any()):
+                self.finish[s] = "constraint"
+        return logits.masked_fill(~torch.stack(masks).to(logits.device), -torch.inf)
+
+    def take(self, sequence: int, token: int) -> TokenEvent:
+        """Add a token to a reply and see whether it ends it."""
+        self.ids[sequence].append(token)
+        self.chooser.taken(sequence, token)
+        text, stopped = "", token in self.stop_ids
+        if stopped:
+            self.finish[sequence] = "stop"
+        else:
+            if self.constraint is not None:
+                self.constraint.advance(sequence, token)
+            if self.stopper is not None:
+                text, stopped = self.stopper.push(sequence, token)
+            if stopped:
+                self.finish[sequence] = "stop"
+                return self._event(sequence, token, text)
+            if len(self.ids[sequence]) >= self.room[sequence]:
+                self.finish[sequence] = "length"
+        if self.finish[sequence] and self.stopper is not None:
+            text += self.stopper.finish(sequence)
+        return self._event(sequence, token, text)
+
+    def rest(self, sequences: Sequence[int]) -> list[TokenEvent]:
+        """The text that was held back of sequences that have ended without one more token."""
+        if self.stopper is None:
+            return []
+        texts = [(s, self.stopper.finish(s)) for s in sequences]
+        return [self._event(s, -1, text) for s, text in texts if text]
+
+    def _event(self, sequence: int, token: int, text: str) -> TokenEvent:
+        self.texts[sequence].append(text)
+        return TokenEvent(sequence, token, text)
+
+    def reply(self, prefilled: Prefilled | None, stats: Stats) -> Reply:
+        """The replies as they are; all sequences must be finished."""
+        finish = tuple(f for f in self.finish if f is not None)
+        return Reply(Tokens.of(self.ids), tuple(map("".join, self.texts)), finish, prefilled, stats)
+
+
+def decode(
+    llm: LLM,
+    prefilled: Prefilled,
+    params: SamplingParams,
+    *,
+    constraint: Constraint | None = None,
+    stopper: Stopper | None = None,
+    go_on: bool = True,
+) -> Generator[TokenEvent, None, Reply]:
+    """Make a reply to each sequence of a batch; one that is finished leaves the others alone.
+
+    Args:
+        llm: The model that prefilled.
+        prefilled: What to go on from; stays as it is, so that other decodes can start from it.
+        params: How tokens are chosen and when to stop.
+        constraint: What may be said.
+        stopper: Makes the text of the reply and knows its stop strings.
+        go_on: Run the last token of each reply, too, so that ``Reply.prefilled`` is there to go on from: two decodes
+            in a row are then the same as a longer one.
+
+    Raises:
+        ContextOverflow: the context is full before the first token.
+        ValueError: no token can be chosen.
+    """
+    began = last = time.perf_counter()
+    work = Sequences(llm, prefilled, params, constraint, stopper)
+    session = Session(llm, prefilled.cache)
+    ends: list[Tensor] = list(prefilled.logits.split(1))
+    active = list(range(len(work.ids)))
+    logits = prefilled.logits
+    gaps: list[float] = []
+    steps, first_s = 0, 0.0
+    while active:
+        logits = work.allowed(logits, active)
+        rows = [row for row, s in enumerate(active) if not work.finish[s]]
+        if rows != list(range(len(active))):  # the constraint has nothing more to say
+            yield from work.rest([s for s in active if work.finish[s]])
+            logits, active = logits[rows], [active[row] for row in rows]
+            if not active:
+                break
+        chosen = work.chooser.draw(logits, active, [work.position(s) for s in active])
+        now = time.perf_counter()
+        gaps += [now - last] * len(active) if steps else []
+        first_s, last = (first_s, now) if steps else (now - began, now)
+        for sequence, token in zip(active, chosen, strict=True):
+            yield work.take(sequence, token)
+        ended = [bool(work.finish[s]) for s in active]
+        run = [(s, [t]) for s, t, end in zip(active, chosen, ended, strict=True) if go_on or not end]
+        if not run:
+            break
+        ahead = max(work.room[s] - len(work.ids[s]) for s, _ in run)
+        found = session.step(run, reserve=min(ahead, AHEAD))
+        steps += 1
+        for row, (s, _) in enumerate(run):
+            ends[s] = found[row : row + 1]
+        kept = [row for row, (s, _) in enumerate(run) if not work.finish[s]]
+        active = [run[row][0] for row in kept]
+        logits = found if len(kept) == len(run) else found[kept]
+        session.working.trim()
+    cache = session.freeze()
+    made = sum(map(len, work.ids))
+    stats = Stats(
+        reply_tokens=made,
+        decode_s=last - began,
+        first_s=first_s,
+        gaps_s=tuple(gaps),
+        kv_bytes=cache.nbytes,
+        steps=steps,
+    ).after(prefilled.stats)
+    return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)

@@ -1,0 +1,289 @@
+"""Our cache in the shape that transformers' models expect, and the attention that reads its pages.
+
+A step runs some new tokens of some sequences. Their rows lie one after the other without padding, as [1, tokens] or,
+one token a row, as [rows, 1]; positions and lengths say what belongs together, so no mask is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
+
+from pipegraph.kernels import hooks_transformers
+from pipegraph.kernels.attention import attention
+from pipegraph.kernels.attention_varlen import attention_varlen
+from pipegraph.kernels.merge_attention import merge_attention
+from pipegraph.kernels.paged import kv_append, paged_decode
+
+from .cache import Places
+from .pages import Pool, Store
+
+NAME = "pipegraph_llm"
+
+
+@dataclass
+class Step:
+    """The tokens that a network is run on: ``counts[i]`` of row i, and where they lie in each pool."""
+
+    counts: list[int]
+    places: dict[int, Places]
+    """By layer."""
+    layer: PagedLayer | None = None
+    """The one whose keys and values came last."""
+
+    def __post_init__(self) -> None:
+        self.single = all(n == 1 for n in self.counts)
+        self.bounds = [0, *accumulate(self.counts)]
+
+
+_step: ContextVar[Step | None] = ContextVar("pipegraph_llm_step", default=None)
+
+
+@contextmanager
+def running(step: Step) -> Iterator[None]:
+    """Let attention read the pages of a step, in this thread (context) only."""
+    token = _step.set(step)
+    try:
+        yield
+    finally:
+        _step.reset(token)
+
+
+@cache
+def register() -> None:
+    """Make ``NAME`` known to transformers. Outside of ``running`` it is the attention of ``install``."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attend)
+    AttentionMaskInterface.register(NAME, make_mask)
+
+
+def make_mask(**options: Any) -> Tensor | None:
+    """No mask inside of a step."""
+    return None if _step.get() is not None else hooks_transformers.make_mask(**options)
+
+
+def attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out."""
+    step = _step.get()
+    if step is None:
+        return hooks_transformers.attend(
+            module, query, key, value, attention_mask, dropout, scaling, softcap=softcap, s_aux=s_aux, **options
+        )
+    layer, step.layer = step.layer, None
+    if layer is None:
+        raise ValueError(f"{type(module).__name__} attends without having told its cache of keys and values")
+    q = query.transpose(1, 2).flatten(0, 1)
+    settings = {"scale": scaling, "softcap": softcap, "sinks": s_aux}
+    if layer.latent:
+        out = _over_tensors(step, q, key[0].transpose(0, 1), value[0].transpose(0, 1), layer, settings)
+    else:
+        out = layer.attend(step, q, settings)
+    return out.view(query.shape[0], query.shape[2], *out.shape[1:]), None
+
+
+def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer, settings: dict[str, Any]) -> Tensor:
+    """(T, H, D) over the keys of all rows one after the other (Tk, H, D): what they may see and no more."""
+    places = step.places[layer.index]
+    seen = [0, *accumulate(sum(b - a for a, b in pieces) for pieces in places.reads)]
+    if q.is_cpu:
+        rows = [
+            _alone(q[a:b], k[c:d], v[c:d], layer.pool.window, settings)
+            for (a, b), (c, d) in zip(pairwise(step.bounds), pairwise(seen), strict=True)
+        ]
+        return rows[0] if len(rows) == 1 else torch.cat(rows)
+    bounds, ends = (torch.tensor(x, dtype=torch.int32, device=q.device) for x in (step.bounds, seen))
+    most = max(b - a for a, b in pairwise(seen))
+    return attention_varlen(
+        q, k, v, bounds, ends, max(step.counts), most, causal=True, window=layer.pool.window, **settings
+    )
+
+
+def _alone(q: Tensor, k: Tensor, v: Tensor, window: int | None, settings: dict[str, Any]) -> Tensor:
+    """(n, Hq, D) over (m, Hkv, D): the last n of the m tokens of one sequence."""
+    if len(q) == 1 and settings["sinks"] is None:  # the queries that share a key head as so many rows of one head
+        grouped = q.view(1, k.shape[1], -1, q.shape[2])
+        return attention(grouped, _heads(k), _heads(v), **settings).reshape(1, q.shape[1], v.shape[2])
+    causal = {} if len(q) == 1 else {"causal": True, "window": window}
+    return attention(_heads(q), _heads(k), _heads(v), **causal, **settings)[0].transpose(0, 1)
+
+
+def _heads(x: Tensor) -> Tensor:
+    """(n, H, D) as (1, H, n, D)."""
+    return x.transpose(0, 1)[None]
+
+
+class PagedLayer(CacheLayerMixin):  # type: ignore[misc]
+    """One layer's keys and values in the pages of a pool."""
+
+    is_croppable = True
+    is_sliding = False
+
+    def __init__(self, index: int, pool: Pool, int8: bool, latent: bool) -> None:
+        super().__init__()
+        self.index = index
+        self.pool = pool
+        self.int8 = int8
+        self.latent = latent
+        """The model keeps latents and makes keys and values of all of them in each step (MLA)."""
+        self.length = 0
+        """Of the longest sequence."""
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Write the tokens of the step; gives them back as they came, or the latents of all tokens that are seen."""
+        step = _step.get()
+        if step is None:
+            raise ValueError("a paged cache is used through a session")
+        k, v = (x.transpose(1, 2).flatten(0, 1) for x in (key_states, value_states))
+        store, places = self.pool.store(self.index, k, v, self.int8), step.places[self.index]
+        _write(store, places, k, v)
+        step.layer = self
+        if not self.latent:
+            return key_states, value_states
+        k, v = _read(store, places, k.dtype)
+        return _heads(k), _heads(v)
+
+    def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
+        """(T, Hq, D) -> (T, Hq, Dv) over the pages."""
+        store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
+        if step.single and (self.int8 or not q.is_cpu):
+            lengths = torch.tensor(places.lengths, dtype=torch.int32, device=q.device)
+            return paged_decode(
+                q, store.k, store.v, places.table(q.device), lengths, k_scale=store.k_scale, v_scale=store.v_scale,
+                window=window, **settings,
+            )  # fmt: skip
+        if step.single:
+            rows = [_over_pieces(q[i : i + 1], store, pieces, settings) for i, pieces in enumerate(places.reads)]
+            return rows[0] if len(rows) == 1 else torch.cat(rows)
+        return _over_tensors(step, q, *_read(store, places, q.dtype), self, settings)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+def _write(store: Store, places: Places, k: Tensor, v: Tensor) -> None:
+    """Put tokens (T, H, D) into their slots."""
+    if k.is_cpu and store.k_scale is None and len(places.writes) <= 16:
+        keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
+        for at, slot, n in places.writes:
+            keys[slot : slot + n] = k[at : at + n]
+            values[slot : slot + n] = v[at : at + n]
+        return
+    kv_append(k, v, store.k, store.v, places.slots(k.device), k_scale=store.k_scale, v_scale=store.v_scale)
+
+
+def _read(store: Store, places: Places, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """What the rows may see, one after the other: (tokens, H, D) each. No copy if it lies so in a native store."""
+    pieces = [piece for row in places.reads for piece in row]
+    out = []
+    for x, scale in ((store.k, store.k_scale), (store.v, store.v_scale)):
+        wide = [x.flatten(0, 1)[a:b] for a, b in pieces]
+        if scale is not None:
+            flat = scale.flatten(0, 1)
+            wide = [(w * flat[a:b, :, None]).to(dtype) for w, (a, b) in zip(wide, pieces, strict=True)]
+        out.append(wide[0] if len(wide) == 1 else torch.cat(wide))
+    return out[0], out[1]
+
+
+def _over_pieces(q: Tensor, store: Store, pieces: Sequence[tuple[int, int]], settings: dict[str, Any]) -> Tensor:
+    """One query (1, Hq, D) over all tokens of native pages that lie in a few pieces, without a copy."""
+    keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
+    if len(pieces) == 1:
+        ((a, b),) = pieces
+        return _alone(q, keys[a:b], values[a:b], None, settings)
+    if len(pieces) > 4 or settings["softcap"] is not None:
+        k, v = (torch.cat([x[a:b] for a, b in pieces]) for x in (keys, values))
+        return _alone(q, k, v, None, settings)
+    parts = []
+    for i, (a, b) in enumerate(pieces):
+        once = settings if i == 0 else {**settings, "sinks": None}  # a sink is one more key
+        parts.append(attention(_heads(q), _heads(keys[a:b]), _heads(values[a:b]), return_lse=True, **once))
+    return merge_attention(parts)[0][0].transpose(0, 1)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a state-space or linear attention layer remembers of one sequence: tensors [1, ...] or None, by number."""
+
+    conv: tuple[Tensor | None, ...]
+    recurrent: tuple[Tensor | None, ...]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in (*self.conv, *self.recurrent) if t is not None)
+
+
+class StateLayer(LinearAttentionLayer):  # type: ignore[misc]
+    """transformers' layer of states, from and to snapshots."""
+
+    def load(self, rows: Sequence[State]) -> None:
+        """Begin with copies of the states of some sequences; without any, with none."""
+        self.__init__(self.number_of_states)  # type: ignore[misc]
+        for i in range(self.number_of_states if rows else 0):
+            conv, recurrent = ([getattr(row, name)[i] for row in rows] for name in ("conv", "recurrent"))
+            if conv[0] is not None:
+                self.conv_states[i] = torch.cat(conv)
+                self.conv_kernel_size[i] = conv[0].shape[-1]
+                self.is_conv_states_initialized[i] = True
+                self.dtype, self.device = conv[0].dtype, conv[0].device
+            if recurrent[0] is not None:
+                self.recurrent_states[i] = torch.cat(recurrent)
+                self.is_recurrent_states_initialized[i] = True
+            self.has_previous_state[i] = True
+
+    def save(self, row: int) -> State:
+        """A copy of the state of one sequence."""
+        both = [
+            tuple(None if t is None else t[row : row + 1].clone() for t in states.values())
+            for states in (self.conv_states, self.recurrent_states)
+        ]
+        return State(*both)
+
+
+class PagedCache(Cache):  # type: ignore[misc]
+    """transformers' cache over our layers."""
+
+    def __init__(self, layers: list[Any]) -> None:
+        super().__init__(layers=layers)
+        self.paged = [layer for layer in layers if isinstance(layer, PagedLayer)]
+        self.stateful = [layer for layer in layers if isinstance(layer, StateLayer)]
+
+
+def layers_of(kinds: Sequence[tuple[str, int]], pools: Sequence[Pool], int8: bool, latent: bool) -> list[Any]:
+    """A cache layer for each layer of a network; ``kinds`` are their kinds and numbers of states."""
+    at = {layer: pool for pool in pools for layer in pool.layers}
+    made: list[Any] = []
+    for index, (kind, states) in enumerate(kinds):
+        if index in at:
+            made.append(PagedLayer(index, at[index], int8, latent))
+        else:
+            made.append(DummyLayer() if kind == "dummy" else StateLayer(states))
+    return made

@@ -1,0 +1,106 @@
+"""From a prompt to its keys and values and the logits of what comes next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pipegraph.runtime.node import Progress
+
+from .cache import KVCache, KVKind
+from .llm import LLM, Tokens
+from .session import Row, Session
+from .stats import Stats
+
+
+class ContextOverflow(ValueError):
+    """A prompt, or a prompt with its reply, is longer than the model can read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prefilled:
+    """Sequences that are ready to go on."""
+
+    cache: KVCache
+    logits: Tensor
+    """float32 [B, V]: of the token after the last of each sequence."""
+    stats: Stats = field(default_factory=Stats)
+
+    def select(self, sequences: list[int]) -> Prefilled:
+        """Some of the sequences, each as often as it is named."""
+        return Prefilled(self.cache.select(sequences), self.logits[sequences], self.stats)
+
+
+def prefill(
+    llm: LLM, tokens: Tokens, *, cache: KVCache | None = None, chunk: int = 512, kv: KVKind = "native"
+) -> Generator[Progress, None, Prefilled]:
+    """Read the tokens of a batch of sequences, of whatever lengths.
+
+    Args:
+        llm: The model.
+        tokens: At least one a sequence.
+        cache: What the sequences hold already and the tokens are appended to; stays as it is.
+        chunk: How many tokens, of all sequences together, run through the network at once.
+        kv: How keys and values are kept, if there is no cache yet.
+
+    Raises:
+        ContextOverflow: a sequence would be longer than the model's context; nothing has run then.
+        ValueError: a sequence without tokens, ids that the model does not know, or a cache of another batch.
+    """
+    cache = KVCache.empty(llm, len(tokens), kv) if cache is None else cache
+    _check(llm, tokens, cache)
+    if chunk < 1:
+        raise ValueError(f"chunk must be at least 1, not {chunk}")
+    began = time.perf_counter()
+    session = Session(llm, cache)
+    total = sum(tokens.lengths)
+    logits: list[Tensor] = [torch.empty(0)] * len(tokens)
+    done = 0
+    for rows in chunks(tokens, chunk):
+        reserve = max(len(tokens.ids[s]) for s, _ in rows)
+        found = session.step(rows, reserve=reserve)
+        for row, (sequence, _) in enumerate(rows):
+            logits[sequence] = found[row : row + 1]
+        session.working.trim()
+        done += sum(len(ids) for _, ids in rows)
+        yield Progress(done, total, "tok")
+    held = session.freeze()
+    stats = Stats(prompt_tokens=total, prefill_s=time.perf_counter() - began, kv_bytes=held.nbytes)
+    return Prefilled(held, torch.cat(logits), stats)
+
+
+def chunks(tokens: Tokens, size: int) -> list[list[Row]]:
+    """Cut sequences into steps of ``size`` tokens; the end of one and the beginning of the next may share a step."""
+    steps: list[list[Row]] = [[]]
+    room = size
+    for sequence, ids in enumerate(tokens):
+        at = 0
+        while at < len(ids):
+            if not room:
+                steps.append([])
+                room = size
+            piece = ids[at : at + room]
+            steps[-1].append((sequence, piece))
+            at += len(piece)
+            room -= len(piece)
+    return steps
+
+
+def _check(llm: LLM, tokens: Tokens, cache: KVCache) -> None:
+    if not len(tokens) or not all(tokens.lengths):
+        raise ValueError("each sequence needs at least one token; an empty text has none without a start token")
+    if len(cache) != len(tokens):
+        raise ValueError(f"the cache holds {len(cache)} sequences, but there are tokens for {len(tokens)}")
+    known = llm.facts.vocabulary
+    if bad := sorted({i for row in tokens for i in row if not 0 <= i < known})[:5]:
+        raise ValueError(f"{llm.name} knows the ids 0 to {known - 1}, not {bad}: another model's tokenizer?")
+    for sequence, (held, new) in enumerate(zip(cache.lengths, tokens.lengths, strict=True)):
+        if held + new > llm.facts.context:
+            earlier = f" after {held} that are held" if held else ""
+            raise ContextOverflow(
+                f"sequence {sequence} has {new} tokens{earlier}; {llm.name} reads {llm.facts.context} at most"
+            )

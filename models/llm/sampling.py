@@ -1,0 +1,143 @@
+"""How the next token is chosen from logits."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pipegraph.kernels.sample import sample
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """Settings of a decode. Each rule is off at its default."""
+
+    temperature: float = 0.0
+    """0 takes the most probable token, the lowest id of equals."""
+    top_k: int = 0
+    """Keep the k most probable; 0: all."""
+    top_p: float = 1.0
+    """Keep the fewest most probable whose probabilities sum up to this; 1: all."""
+    min_p: float = 0.0
+    """Keep those at least this many times as probable as the most probable; 0: all."""
+    repetition_penalty: float = 1.0
+    """Divides positive logits of tokens of the prompt and the reply, multiplies negative ones (arXiv 1909.05858)."""
+    presence_penalty: float = 0.0
+    """Taken from the logits of tokens that are in the reply."""
+    frequency_penalty: float = 0.0
+    """Taken from the logits of tokens of the reply, once for each time that they are in it."""
+    seed: int = 0
+    """Sequence i of a batch draws with seed + i, whatever else is in the batch."""
+    max_tokens: int = 256
+    min_tokens: int = 0
+    """Ids that stop are not drawn before this many tokens."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the reply and are not part of it."""
+    stop_ids: tuple[int, ...] = ()
+    """Ids that end the reply, with those of the model."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    """Added to the logits of these ids; -inf forbids one."""
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("temperature", 0 <= self.temperature < math.inf, "at least 0 (0: greedy)"),
+            ("top_k", self.top_k >= 0, "at least 0 (0: off)"),
+            ("top_p", 0 < self.top_p <= 1, "above 0, at most 1 (1: off)"),
+            ("min_p", 0 <= self.min_p <= 1, "from 0 to 1 (0: off)"),
+            ("repetition_penalty", 0 < self.repetition_penalty < math.inf, "above 0 (1: off)"),
+            ("presence_penalty", math.isfinite(self.presence_penalty), "finite"),
+            ("frequency_penalty", math.isfinite(self.frequency_penalty), "finite"),
+            ("max_tokens", self.max_tokens >= 1, "at least 1"),
+            ("min_tokens", 0 <= self.min_tokens <= self.max_tokens, "from 0 to max_tokens"),
+            ("stop", all(self.stop), "texts that are not empty"),
+            ("logit_bias", all(b < math.inf for b in self.logit_bias.values()), "below infinity"),
+        )
+        for name, holds, need in checks:
+            if not holds:
+                raise ValueError(f"{name} must be {need}; got {getattr(self, name)!r}")
+
+
+class Chooser:
+    """The rules of a decode, with what they remember of each sequence."""
+
+    def __init__(self, params: SamplingParams, prompts: Sequence[Sequence[int]], stop_ids: Iterable[int]) -> None:
+        """``prompts`` are the tokens of each sequence so far; ``stop_ids`` all that end a reply."""
+        self.params = params
+        self._stops = sorted(stop_ids)
+        self._prompts = [frozenset(p) if params.repetition_penalty != 1 else frozenset() for p in prompts]
+        self._replies = [Counter[int]() for _ in prompts]
+        self._counts = bool(params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1)
+        self._tensors: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
+
+    def taken(self, sequence: int, token: int) -> None:
+        """Remember a token of the reply."""
+        if self._counts:
+            self._replies[sequence][token] += 1
+
+    def ruled(self, logits: Tensor, sequences: Sequence[int], made: Sequence[int]) -> Tensor:
+        """Logits after bias, penalties and ``min_tokens``, which are not changed in place.
+
+        Args:
+            logits: float32 [rows, V].
+            sequences: Which sequence each row is of.
+            made: How many tokens each has made.
+        """
+        p = self.params
+        early = [row for row, n in enumerate(made) if n < p.min_tokens] if self._stops else []
+        if not (p.logit_bias or self._counts or early):
+            return logits
+        logits = logits.clone()
+        if p.logit_bias:
+            ids = torch.tensor(list(p.logit_bias), device=logits.device)
+            if int(ids.max()) >= logits.shape[1] or int(ids.min()) < 0:
+                raise ValueError(f"logit_bias: {sorted(p.logit_bias)} are not all ids below {logits.shape[1]}")
+            logits[:, ids] += torch.tensor(list(p.logit_bias.values()), device=logits.device)
+        for row, sequence in enumerate(sequences if self._counts else ()):
+            self._penalize(logits[row], sequence)
+        if early:
+            stops = torch.tensor([s for s in self._stops if s < logits.shape[1]], device=logits.device)
+            logits[torch.tensor(early, device=logits.device)[:, None], stops] = -torch.inf
+        return logits
+
+    def _penalize(self, logits: Tensor, sequence: int) -> None:
+        p, reply = self.params, self._replies[sequence]
+        if p.repetition_penalty != 1 and (seen := self._prompts[sequence] | reply.keys()):
+            ids = torch.tensor(sorted(seen), device=logits.device)
+            old = logits[ids]
+            logits[ids] = torch.where(old > 0, old / p.repetition_penalty, old * p.repetition_penalty)
+        if reply and (p.presence_penalty or p.frequency_penalty):
+            ids = torch.tensor(list(reply), device=logits.device)
+            counts = torch.tensor(list(reply.values()), device=logits.device, dtype=logits.dtype)
+            logits[ids] -= p.presence_penalty + p.frequency_penalty * counts
+
+    def draw(self, logits: Tensor, sequences: Sequence[int], positions: Sequence[int]) -> list[int]:
+        """One token a row from ruled logits; a draw depends on the seed, the sequence and its position only.
+
+        Raises:
+            ValueError: a row holds NaN, or forbids all tokens.
+        """
+        p = self.params
+        if p.temperature == 0:
+            chosen = logits.argmax(-1)
+        else:
+            seeds, offsets = (
+                torch.tensor(x, dtype=torch.int64, device=logits.device)
+                for x in ([_signed(p.seed + s) for s in sequences], list(positions))
+            )
+            chosen = sample(logits, p.temperature, p.top_k, p.top_p, p.min_p, seed=seeds, offset=offsets)
+        best = logits.amax(-1) if p.temperature else logits.gather(1, chosen[:, None])[:, 0]
+        if not bool(best.isfinite().all()):
+            raise ValueError("no token can be chosen: the logits hold NaN, or all tokens are forbidden")
+        ids: list[int] = chosen.tolist()
+        return ids
+
+
+def _signed(seed: int) -> int:
+    """A seed as the 64 bits that torch can hold."""
+    seed &= (1 << 64) - 1
+    return seed - (1 << 64) if seed >> 63 else seed

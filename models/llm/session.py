@@ -1,0 +1,127 @@
+"""Runs a network on new tokens of the sequences of a cache."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import get_layer_types_and_kwargs
+
+from .cache import KVCache, Working
+from .layers import PagedCache, State, Step, layers_of, running
+from .llm import LLM
+
+Row = tuple[int, Sequence[int]]
+"""A sequence and its new tokens."""
+
+
+class Session:
+    """A working copy of a cache with the network that goes on from it."""
+
+    def __init__(self, llm: LLM, cache: KVCache) -> None:
+        self.llm = llm
+        self.working = Working(cache)
+        config = llm.network.config.get_text_config(decoder=True)
+        kinds, settings = get_layer_types_and_kwargs(config)
+        self._latent = bool(getattr(config, "kv_lora_rank", None))
+        numbers = [(kind, s.get("number_of_states", 1)) for kind, s in zip(kinds, settings, strict=True)]
+        self._cache = PagedCache(layers_of(numbers, cache.pools, cache.kv == "int8", self._latent))
+        self._states: list[tuple[State, ...]] = list(cache.states) or [() for _ in cache.tokens]
+        self._loaded: list[int] = []
+        rope = getattr(config, "rope_parameters", None) or {}
+        self._alone = rope.get("rope_type") in ("dynamic", "longrope")
+        """Positions of other sequences would change those of a sequence."""
+        accepted = inspect.signature(llm.network.forward).parameters
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
+        self._keeps = "logits_to_keep" in accepted
+
+    @property
+    def lengths(self) -> list[int]:
+        return self.working.lengths
+
+    def step(self, rows: Sequence[Row], *, every: bool = False, reserve: int = 0) -> Tensor:
+        """Append tokens to sequences and run the network on them.
+
+        Args:
+            rows: Each sequence at most once, with at least one token.
+            every: Give the logits behind each token, not behind the last of each row only.
+            reserve: Tokens a row that will be appended later.
+
+        Returns:
+            float32 [rows, V], or [tokens, V] in the order of the rows.
+        """
+        counts = [len(ids) for _, ids in rows]
+        stateful = bool(self._cache.stateful)
+        one_each = max(counts) == 1
+        if len(rows) > 1 and (self._alone or (stateful and (self._latent or not one_each or self._fresh(rows)))):
+            return torch.cat([self.step([row], every=every, reserve=reserve) for row in rows])
+        for sequence, ids in rows:
+            self.working.append(sequence, ids, reserve)
+        if stateful:
+            self._load([sequence for sequence, _ in rows])
+        return self._run(rows, counts, tall=one_each and not self._latent, every=every)
+
+    def _fresh(self, rows: Sequence[Row]) -> bool:
+        """Whether a sequence has no state yet, so that it cannot run beside others."""
+        return any(not self.lengths[sequence] for sequence, _ in rows)
+
+    @torch.no_grad()
+    def _run(self, rows: Sequence[Row], counts: list[int], *, tall: bool, every: bool) -> Tensor:
+        device = self.llm.device
+        shape = (-1, 1) if tall else (1, -1)
+        lengths = self.lengths
+        ids = torch.tensor([i for _, new in rows for i in new], device=device).view(shape)
+        positions = [p for s, new in rows for p in range(lengths[s] - len(new), lengths[s])]
+        places = self.working.places([s for s, _ in rows], counts)
+        by_layer = {layer: p for pool, p in zip(self.working.pools, places, strict=True) for layer in pool.layers}
+        step = Step(counts, by_layer)
+        for layer in self._cache.paged:
+            layer.length = max(lengths[s] - len(new) for s, new in rows)
+        last = None if every else [end - 1 for end in step.bounds[1:]]
+        options: dict[str, Any] = {self._cache_name: self._cache}
+        if self._keeps:
+            options["logits_to_keep"] = _to_keep(last, tall, len(rows), device)
+        with ExitStack() as stack:
+            for pool in self.working.pools:
+                stack.enter_context(pool.lock)
+            stack.enter_context(running(step))
+            out = self.llm.network(
+                input_ids=ids,
+                position_ids=torch.tensor(positions, device=device).view(shape),
+                use_cache=True,
+                **options,
+            )
+        logits: Tensor = out.logits.flatten(0, 1)
+        if last is not None and len(logits) > len(last):
+            logits = logits[last]
+        return logits.float()
+
+    def _load(self, rows: list[int]) -> None:
+        """Have the states of these sequences in the layers."""
+        if rows == self._loaded:
+            return
+        self._save()
+        for i, layer in enumerate(self._cache.stateful):
+            layer.load([self._states[s][i] for s in rows if self._states[s]])
+        self._loaded = rows
+
+    def _save(self) -> None:
+        for at, s in enumerate(self._loaded):
+            self._states[s] = tuple(layer.save(at) for layer in self._cache.stateful)
+
+    def freeze(self) -> KVCache:
+        """The value that the steps have led to; later steps leave it as it is."""
+        self.working.trim()
+        self._save()
+        return self.working.freeze(tuple(self._states) if self._cache.stateful else ())
+
+
+def _to_keep(last: list[int] | None, tall: bool, rows: int, device: torch.device) -> int | Tensor:
+    """transformers' ``logits_to_keep``: 0 for all, a count from the end, or places."""
+    if last is None or tall:
+        return 0
+    return 1 if rows == 1 else torch.tensor(last, device=device)

@@ -1,0 +1,88 @@
+"""What language-model work cost: times, rates and bytes, for the run record and the progress line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Times are in seconds of the clock on the wall."""
+
+    prompt_tokens: int = 0
+    """Run through the network by prefill, of all sequences."""
+    prefill_s: float = 0.0
+    reply_tokens: int = 0
+    """Decided by decode, of all sequences."""
+    decode_s: float = 0.0
+    first_s: float = 0.0
+    """From the beginning of decode to its first token."""
+    gaps_s: tuple[float, ...] = ()
+    """Between the tokens of a sequence: the time of each later step."""
+    kv_bytes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    steps: int = 0
+    """Runs of the (target) network in decode."""
+    experts: Mapping[str, tuple[int, ...]] | None = None
+    """By layer, how many tokens each expert was given."""
+
+    @property
+    def ttft_s(self) -> float:
+        """Time to first token: prefill and the first decision."""
+        return self.prefill_s + self.first_s
+
+    @property
+    def prefill_rate(self) -> float:
+        """Tokens per second."""
+        return self.prompt_tokens / self.prefill_s if self.prefill_s else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Tokens per second of all sequences together."""
+        return self.reply_tokens / self.decode_s if self.decode_s else 0.0
+
+    @property
+    def gap_s(self) -> float:
+        """Median inter-token latency."""
+        return median(self.gaps_s) if self.gaps_s else 0.0
+
+    @property
+    def acceptance(self) -> float | None:
+        """Part of the drafted tokens that the target took; None without a draft."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    def after(self, prefill: Stats) -> Stats:
+        """These stats of a decode together with those of the prefill before it."""
+        return replace(self, prompt_tokens=prefill.prompt_tokens, prefill_s=prefill.prefill_s)
+
+    def record(self) -> dict[str, Any]:
+        """JSON for the run record; what does not apply is left out."""
+        found: dict[str, Any] = {"kv_bytes": self.kv_bytes}
+        if self.prefill_s:
+            found |= {"prompt_tokens": self.prompt_tokens, "prefill_tokens_per_s": round(self.prefill_rate, 2)}
+        if self.reply_tokens:
+            found |= {
+                "reply_tokens": self.reply_tokens,
+                "ttft_ms": round(1000 * self.ttft_s, 2),
+                "decode_tokens_per_s": round(self.decode_rate, 2),
+                "inter_token_ms": round(1000 * self.gap_s, 3),
+                "steps": self.steps,
+            }
+        if self.drafted:
+            found |= {"drafted": self.drafted, "accepted": self.accepted, "acceptance": round(self.acceptance or 0, 4)}
+        if self.experts:
+            found["experts"] = {layer: list(counts) for layer, counts in self.experts.items()}
+        return found
+
+    def line(self) -> str:
+        """A few words for a progress line."""
+        parts = [f"{self.prompt_tokens} tok in {self.prefill_s:.2f} s"] if self.prefill_s else []
+        if self.reply_tokens:
+            parts += [f"{self.decode_rate:.1f} tok/s", f"TTFT {1000 * self.ttft_s:.0f} ms"]
+        if self.drafted:
+            parts.append(f"{self.acceptance:.0%} accepted")
+        return ", ".join([*parts, f"KV {self.kv_bytes / 2**20:.1f} MiB"])
