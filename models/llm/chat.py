@@ -1,0 +1,214 @@
+"""Chats as a model's own template writes them.
+
+The template comes with the model and is run in transformers' sandbox. It sees plain JSON values only, and no clock: the
+day it may name is given, so that the same chat always gives the same tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+from .tokenizer import Tokenizer, free_mark
+
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+SWITCHES: Final = ("enable_thinking", "thinking")
+"""What templates call the switch for thinking."""
+_THOUGHTS: Final = ("reasoning_content", "thinking", "reasoning")
+"""What an assistant's thinking is called; templates read one of the first two."""
+DAY: Final = date(2026, 1, 1)
+"""The day that templates are told unless another is given."""
+
+Message = Mapping[str, Any]
+
+
+class ChatError(ValueError):
+    """A chat that cannot be written; names the turn, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat as the model reads it."""
+
+    text: str
+    ids: tuple[int, ...]
+    """Not always the ids of ``text``: what users wrote like a control token is none here."""
+    remarks: tuple[str, ...] = ()
+    """What the user should know."""
+
+
+def messages_of(text: str, system: str = "") -> list[Message]:
+    """Messages from a JSON list of them, or from the plain text of one user turn."""
+    found: list[Message] = [{"role": "user", "content": text}]
+    if text.lstrip().startswith("[") and isinstance(listed := _json(text), list) and _are_messages(listed):
+        found = listed
+    if system:
+        if found and found[0].get("role") == "system":
+            raise ChatError("turn 1 is a system turn, and another system text is given; keep one of them")
+        found = [{"role": "system", "content": system}, *found]
+    return found
+
+
+def _are_messages(value: Sequence[Any]) -> bool:
+    return bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def write_chat(
+    tokenizer: Tokenizer,
+    messages: Sequence[Message],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    thinking: bool | None = None,
+    reply: bool = True,
+    day: date = DAY,
+) -> Chat:
+    """Write a chat as text and tokens.
+
+    Args:
+        tokenizer: With the model's template.
+        messages: Turns of ``role`` and ``content`` (a text, or a list of ``{"type": "text", "text": ...}``); an
+            assistant's may have ``tool_calls`` and ``reasoning_content``.
+        tools: JSON schemas of functions, bare or as ``{"type": "function", "function": {...}}``.
+        thinking: Whether the model is to think before it answers; None leaves it to the template.
+        reply: End with the beginning of the assistant's turn.
+        day: What a template that names the day is told.
+
+    Raises:
+        ChatError: a turn is no turn, the template refuses one, or there is no template.
+    """
+    template = tokenizer.chat_template
+    if not template:
+        raise ChatError("this model has no chat template; write the prompt yourself and use Tokenize")
+    checked = [_checked(m, n) for n, m in enumerate(messages, 1)]
+    if not checked:
+        raise ChatError("a chat needs a turn; the list of messages is empty")
+    schemas = [_tool(t, n) for n, t in enumerate(tools, 1)]
+    remarks = _remarks(template, thinking, bool(schemas))
+    mark = free_mark([json.dumps([checked, schemas], ensure_ascii=False)])
+    guarded = [_guarded(m, tokenizer, mark, special_only=m["role"] == "assistant") for m in checked]
+    options = {
+        "tools": _guarded(schemas, tokenizer, mark) or None,
+        "add_generation_prompt": reply,
+        "strftime_now": day.strftime,
+        **({} if thinking is None else dict.fromkeys(SWITCHES, thinking)),
+        **{f"{name}_token": getattr(tokenizer.fast, f"{name}_token") or "" for name in ("bos", "eos", "unk", "pad")},
+    }
+    marked = _render(template, guarded, options)
+    return Chat(marked.replace(mark, ""), tokenizer.encode_marked(marked, mark), tuple(remarks))
+
+
+def _render(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any]) -> str:
+    """The text; where the template fails, the error names the first turn with which it does."""
+    from jinja2 import TemplateError, TemplateSyntaxError
+
+    write = _compiled(template)
+    try:
+        return write(messages=messages, **options)
+    except TemplateSyntaxError as e:
+        raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
+    except (TemplateError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as e:
+        turn, why = len(messages), e
+        for count in range(1, len(messages)):
+            try:
+                write(messages=messages[:count], **options)
+            except Exception as first:
+                if str(first) == str(e):
+                    turn, why = count, first
+                    break
+        role = messages[turn - 1]["role"]
+        raise ChatError(f"the model's chat template refuses turn {turn} ({role}): {why or type(why).__name__}") from e
+
+
+def _compiled(template: str) -> Callable[..., str]:
+    from jinja2 import TemplateSyntaxError
+    from transformers.utils import chat_template_utils
+
+    try:
+        render: Callable[..., str] = chat_template_utils._compile_jinja_template(template).render
+    except TemplateSyntaxError as e:
+        raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
+    return render
+
+
+def _checked(message: Any, turn: int) -> dict[str, Any]:
+    """A turn as plain JSON values, with what templates ask for."""
+    if not isinstance(message, Mapping):
+        raise ChatError(f'turn {turn} is no object with "role" and "content": {str(message)[:60]!r}')
+    role = message.get("role")
+    if role not in ROLES:
+        raise ChatError(f"turn {turn} has the role {role!r}; roles are {', '.join(ROLES)}")
+    try:
+        made: dict[str, Any] = json.loads(json.dumps(dict(message)))
+    except (TypeError, ValueError) as e:
+        raise ChatError(f"turn {turn} ({role}) holds what is no JSON: {e}") from e
+    made["content"] = _content(made.get("content"), turn, role, bool(made.get("tool_calls")))
+    if thought := next((v for name in _THOUGHTS if (v := made.get(name))), None):
+        made |= dict.fromkeys(_THOUGHTS[:2], thought)
+    if calls := made.get("tool_calls"):
+        made["tool_calls"] = [_call(call, turn) for call in calls]
+    return made
+
+
+def _content(content: Any, turn: int, role: str, calls: bool) -> str:
+    if content is None and calls:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(p, dict) for p in content):
+        if other := [p.get("type") for p in content if p.get("type") != "text"]:
+            raise ChatError(f"turn {turn} ({role}) holds a part of type {other[0]!r}; this model reads text only")
+        return "".join(str(p.get("text", "")) for p in content)
+    raise ChatError(f"turn {turn} ({role}) has no text as its content, but {str(content)[:60]!r}")
+
+
+def _call(call: Any, turn: int) -> dict[str, Any]:
+    """A tool call with its arguments as an object, which is what templates expect."""
+    inner = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
+        raise ChatError(f'turn {turn} (assistant) has a tool call without a "name": {str(call)[:60]!r}')
+    arguments = inner.get("arguments", {})
+    if isinstance(arguments, str) and isinstance(read := _json(arguments), dict):
+        arguments = read
+    rest = {"id": call["id"]} if "id" in call else {}
+    return {"type": "function", "function": {"name": inner["name"], "arguments": arguments}, **rest}
+
+
+def _tool(tool: Any, number: int) -> dict[str, Any]:
+    """A tool in the form {"type": "function", "function": {...}}."""
+    inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        raise ChatError(f'tool {number} is no JSON schema of a function: it needs a "name"')
+    whole = {"description": "", "parameters": {"type": "object", "properties": {}}, **inner}
+    made: dict[str, Any] = json.loads(json.dumps({"type": "function", "function": whole}))
+    return made
+
+
+def _remarks(template: str, thinking: bool | None, tools: bool) -> list[str]:
+    found = []
+    if thinking is not None and not any(re.search(rf"\b{name}\b", template) for name in SWITCHES):
+        found.append("the chat template of this model has no switch for thinking; it is left as it is")
+    if tools and not re.search(r"\btools\b", template):
+        found.append("the chat template of this model knows no tools; they are left out")
+    return found
+
+
+def _guarded(value: Any, tokenizer: Tokenizer, mark: str, special_only: bool = False) -> Any:
+    """A value with marks in the control tokens that its texts spell. Names of fields stay as they are."""
+    if isinstance(value, str):
+        return tokenizer.guard(value, mark, special_only)
+    if isinstance(value, dict):
+        return {k: v if k in ("role", "type") else _guarded(v, tokenizer, mark, special_only) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_guarded(v, tokenizer, mark, special_only) for v in value]
+    return value

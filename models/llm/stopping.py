@@ -1,0 +1,105 @@
+"""Ids into text as they come, and where to stop.
+
+What is shown is final: a character whose bytes are not all there is held back, and so is a text that may yet become a
+stop string. All pieces together are what decoding everything at once gives, cut before the stop string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .tokenizer import Tokenizer
+
+BROKEN = "\ufffd"
+"""What bytes become that are no whole character."""
+
+
+@dataclass(slots=True)
+class TextStream:
+    """The text of one sequence of ids."""
+
+    tokenizer: Tokenizer
+    control: bool = False
+    """Show special tokens too."""
+    _ids: list[int] = field(default_factory=list)
+    """Shown last, as context (some tokens read otherwise at a beginning), then those not shown yet."""
+    _context: int = 0
+
+    def push(self, id: int) -> str:
+        """The text that has become sure by one id more."""
+        self._ids.append(id)
+        before, text = self._decode(self._context), self._decode(len(self._ids))
+        if text.endswith(BROKEN) or not text.startswith(before):
+            return ""  # the rest of a character may follow
+        if text != before:
+            self._ids, self._context = self._ids[self._context :], len(self._ids) - self._context
+        return text[len(before) :]
+
+    def finish(self) -> str:
+        """What was held back."""
+        before, text = self._decode(self._context), self._decode(len(self._ids))
+        self._context = len(self._ids)
+        return text[len(before) :]
+
+    def _decode(self, count: int) -> str:
+        return self.tokenizer.decode(self._ids[:count], control=self.control)
+
+
+@dataclass(slots=True)
+class _Row:
+    text: TextStream
+    held: str = ""
+    """Decoded, and perhaps the beginning of a stop string."""
+    stopped: bool = False
+
+
+class Stopper:
+    """The texts of a batch of sequences; each ends by itself.
+
+    The stop string that is complete first ends a text; of those complete at the same character, the longest. That does
+    not depend on where tokens begin and end.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), *, control: bool = False) -> None:
+        if any(not text for text in stop):
+            raise ValueError("an empty stop string would stop at once; leave it out")
+        self._tokenizer, self._stop, self._control = tokenizer, tuple(stop), control
+        self._rows: dict[int, _Row] = {}
+
+    def push(self, sequence: int, id: int) -> tuple[str, bool]:
+        """The text to show after one id more of a sequence, and whether a stop string ended it."""
+        row = self._row(sequence)
+        if row.stopped:
+            return "", True
+        return self._show(row, row.text.push(id))
+
+    def finish(self, sequence: int) -> str:
+        """What was held back of a sequence that ends without a stop string."""
+        row = self._row(sequence)
+        if row.stopped:
+            return ""
+        text, stopped = self._show(row, row.text.finish())
+        if not stopped:
+            text, row.held, row.stopped = text + row.held, "", True
+        return text
+
+    def _row(self, sequence: int) -> _Row:
+        if sequence not in self._rows:
+            self._rows[sequence] = _Row(TextStream(self._tokenizer, self._control))
+        return self._rows[sequence]
+
+    def _show(self, row: _Row, text: str) -> tuple[str, bool]:
+        held = row.held + text
+        found = [(at + len(s), at) for s in self._stop if (at := held.find(s)) >= 0]
+        if found:
+            row.held, row.stopped = "", True
+            return held[: min(found)[1]], True
+        sure = len(held) - max((_overlap(held, s) for s in self._stop), default=0)
+        row.held = held[sure:]
+        return held[:sure], False
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many characters at the end of a text may be the beginning of a stop string."""
+    return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

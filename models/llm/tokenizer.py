@@ -1,0 +1,142 @@
+"""Text to token ids and back, on a fast tokenizer of transformers.
+
+A *control token* is one that a chat template writes and a user does not: special tokens (``<|im_start|>``), and added
+ones in brackets (``<tool_call>``). Text is read without them unless it is said to hold them, so that nobody can end a
+turn by writing so. The token that a model wants before a text is added once, and to a text that holds control tokens
+never: its template has written it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+NONCHARACTERS: Final = [chr(c) for c in range(0xFDD0, 0xFDF0)]
+"""Characters that Unicode keeps free for such uses as to mark a place in a text."""
+END_OF_TURN: Final = frozenset(
+    "<|im_end|> <|eot_id|> <|eom_id|> <end_of_turn> <turn|> <|end|> <|end_of_text|> <|endoftext|> <|eot|> "
+    "<|return|> <|call|> <｜end▁of▁sentence｜> </s>".split()
+)
+"""What ends a turn in well-known templates; a model stops there even if its files name only another end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tokenizer:
+    """A tokenizer with its chat template. Nothing in it is changed by using it."""
+
+    fast: Any
+    """A ``PreTrainedTokenizerFast``."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """From a folder in transformers' layout; no code in it is run.
+
+        Raises:
+            ValueError: it holds no tokenizer that the ``tokenizers`` library can run.
+        """
+        from transformers import AutoTokenizer
+
+        try:
+            fast = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        except (OSError, KeyError, ImportError) as e:
+            raise ValueError(f"{folder} holds no tokenizer that can be opened: {e}") from e
+        if not getattr(fast, "is_fast", False):
+            raise ValueError(f"the tokenizer of {folder} has no tokenizer.json, and none can be made from its files")
+        return cls(fast)
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja template of chats; of several the one called ``default``."""
+        found = self.fast.chat_template
+        return found.get("default") if isinstance(found, dict) else found
+
+    @property
+    def size(self) -> int:
+        """Ids it knows, added tokens included."""
+        return len(self.fast)
+
+    @cached_property
+    def start(self) -> tuple[int, ...]:
+        """The ids that the model wants before a text, e.g. one for its beginning."""
+        bare = self._read("a")
+        whole = tuple(self.fast.backend_tokenizer.encode("a", add_special_tokens=True).ids)
+        at = next((i for i in range(len(whole)) if whole[i : i + len(bare)] == bare), 0)
+        return whole[:at]
+
+    @cached_property
+    def control(self) -> dict[str, int]:
+        """Control tokens and their ids."""
+        added = self.fast.added_tokens_decoder.items()
+        return {t.content: i for i, t in added if t.special or re.fullmatch(r"[<\[{].+[>\]}]", t.content)}
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that are no text and that ``decode`` leaves out."""
+        return frozenset(i for i, t in self.fast.added_tokens_decoder.items() if t.special)
+
+    @cached_property
+    def stop_ids(self) -> frozenset[int]:
+        """Ids that end a reply: that of the end, and those that end a turn."""
+        ends = {i for text, i in self.control.items() if text in END_OF_TURN}
+        return frozenset(ends if self.fast.eos_token_id is None else ends | {self.fast.eos_token_id})
+
+    def encode(self, text: str, *, control: bool = False) -> tuple[int, ...]:
+        """The ids of a text.
+
+        Args:
+            text: Any text.
+            control: It was written by a chat template: control tokens in it are read as such, and none is added.
+        """
+        if control:
+            return self._read(text)
+        mark = free_mark([text])
+        return (*self.start, *self.encode_marked(self.guard(text, mark), mark))
+
+    def decode(self, ids: Iterable[int], *, control: bool = False) -> str:
+        """The text of ids, special tokens left out unless ``control``. Bytes that are no character become U+FFFD."""
+        text: str = self.fast.backend_tokenizer.decode([*ids], skip_special_tokens=not control)
+        return text
+
+    def guard(self, text: str, mark: str, special_only: bool = False) -> str:
+        """A text with a mark inside each control token that it spells, for :meth:`encode_marked`."""
+        pattern = self._special_pattern if special_only else self._control_pattern
+        return pattern.sub(lambda m: m[0] + mark, text) if pattern else text
+
+    def encode_marked(self, text: str, mark: str) -> tuple[int, ...]:
+        """The ids of a text with control tokens; what a mark is in is none. Marks leave no trace."""
+        first, *rest = text.split(mark)
+        ids = [*self._read(first)]
+        for piece in rest:
+            ids += self._continued(piece)
+        return tuple(ids)
+
+    def _read(self, text: str) -> tuple[int, ...]:
+        return tuple(self.fast.backend_tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _continued(self, text: str) -> tuple[int, ...]:
+        """The ids of a text in the middle of another, where no space is put before it as at a beginning."""
+        line, both = self._read("\n"), self._read("\n" + text)
+        return both[len(line) :] if both[: len(line)] == line else self._read(text)
+
+    @cached_property
+    def _control_pattern(self) -> re.Pattern[str] | None:
+        return _starts(self.control)
+
+    @cached_property
+    def _special_pattern(self) -> re.Pattern[str] | None:
+        return _starts([text for text, i in self.control.items() if i in self.special_ids])
+
+
+def _starts(tokens: Iterable[str]) -> re.Pattern[str] | None:
+    """Matches the first character of each of these, also where they overlap."""
+    known = "|".join(map(re.escape, sorted(tokens)))
+    return re.compile(f"(?=(?:{known})).", re.S) if known else None
+
+
+def free_mark(texts: Sequence[str]) -> str:
+    """A noncharacter that is in none of the texts."""
+    return next(c for c in NONCHARACTERS if not any(c in text for text in texts))
