@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.gguf_blocks import GgufWeight
+from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.qweight import QWeight
 
-from .headers import BLOCKS
+from .headers import BLOCKS, Header
 from .pieces import Piece
+from .quantized import pieces_of
 
 DTYPES: Final = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
@@ -121,3 +123,15 @@ class Reader:
                 raise OSError(f"{path} has become shorter while it was read")
             done += got
         return data
+
+
+def open_weights(header: Header) -> dict[str, Tensor | PackedWeight]:
+    """Every tensor of a file by its stored name, mapped, and packed where it is: for networks of any kind."""
+    pieces = pieces_of([header])
+    with Reader() as reader:
+        return {name: reader.packed(p) or reader.dense(p, _plain(p)) for name, p in pieces.items()}
+
+
+def _plain(piece: Piece) -> torch.dtype:
+    """The type it is stored in; float32 for blocks that are no rows of a matrix."""
+    return DTYPES.get(piece.dtype, torch.float32)

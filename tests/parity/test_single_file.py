@@ -1,6 +1,7 @@
 """Single files in BFL's and ComfyUI's layout give the same networks as the diffusers folder."""
 
 import gc
+import importlib.util
 import json
 import re
 import shutil
@@ -22,54 +23,13 @@ from pipegraph.models.loading.parts import parts
 from pipegraph.models.loading.quantized import pieces_of
 from pipegraph.models.loading.source import checkpoint, recommend
 
+_spec = importlib.util.spec_from_file_location("layouts", Path(__file__).parents[1] / "models" / "layouts.py")
+assert _spec and _spec.loader
+_layouts = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_layouts)
+to_bfl = _layouts.to_bfl
 CPU = Place(torch.device("cpu"), torch.float32)
 Tensors = dict[str, Tensor]
-
-
-def to_bfl(net: Tensors) -> Tensors:
-    """diffusers' FLUX weights in BFL's layout, written down independently of the loader's tables."""
-    out: Tensors = {}
-    simple = [
-        ("x_embedder", "img_in"), ("context_embedder", "txt_in"), ("proj_out", "final_layer.linear"),
-        ("time_text_embed.timestep_embedder.linear_1", "time_in.in_layer"),
-        ("time_text_embed.timestep_embedder.linear_2", "time_in.out_layer"),
-        ("time_text_embed.text_embedder.linear_1", "vector_in.in_layer"),
-        ("time_text_embed.text_embedder.linear_2", "vector_in.out_layer"),
-        ("time_text_embed.guidance_embedder.linear_1", "guidance_in.in_layer"),
-        ("time_text_embed.guidance_embedder.linear_2", "guidance_in.out_layer"),
-    ]  # fmt: skip
-    for ours, bfl in simple:
-        for kind in ("weight", "bias"):
-            if f"{ours}.{kind}" in net:
-                out[f"{bfl}.{kind}"] = net[f"{ours}.{kind}"]
-    for kind in ("weight", "bias"):
-        scale, shift = net[f"norm_out.linear.{kind}"].chunk(2)
-        out[f"final_layer.adaLN_modulation.1.{kind}"] = torch.cat([shift, scale])
-    for i in range(2):
-        ours, bfl = f"transformer_blocks.{i}.", f"double_blocks.{i}."
-        for kind in ("weight", "bias"):
-            for stream, norm, names, to_out, ff in [
-                ("img", "norm1", ("to_q", "to_k", "to_v"), "to_out.0", "ff"),
-                ("txt", "norm1_context", ("add_q_proj", "add_k_proj", "add_v_proj"), "to_add_out", "ff_context"),
-            ]:
-                out[f"{bfl}{stream}_mod.lin.{kind}"] = net[f"{ours}{norm}.linear.{kind}"]
-                out[f"{bfl}{stream}_attn.qkv.{kind}"] = torch.cat([net[f"{ours}attn.{n}.{kind}"] for n in names])
-                out[f"{bfl}{stream}_attn.proj.{kind}"] = net[f"{ours}attn.{to_out}.{kind}"]
-                out[f"{bfl}{stream}_mlp.0.{kind}"] = net[f"{ours}{ff}.net.0.proj.{kind}"]
-                out[f"{bfl}{stream}_mlp.2.{kind}"] = net[f"{ours}{ff}.net.2.{kind}"]
-        for stream, q, k in [("img", "norm_q", "norm_k"), ("txt", "norm_added_q", "norm_added_k")]:
-            out[f"{bfl}{stream}_attn.norm.query_norm.scale"] = net[f"{ours}attn.{q}.weight"]
-            out[f"{bfl}{stream}_attn.norm.key_norm.scale"] = net[f"{ours}attn.{k}.weight"]
-        ours, bfl = f"single_transformer_blocks.{i}.", f"single_blocks.{i}."
-        for kind in ("weight", "bias"):
-            out[f"{bfl}modulation.lin.{kind}"] = net[f"{ours}norm.linear.{kind}"]
-            out[f"{bfl}linear1.{kind}"] = torch.cat(
-                [net[f"{ours}{n}.{kind}"] for n in ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")]
-            )
-            out[f"{bfl}linear2.{kind}"] = net[f"{ours}proj_out.{kind}"]
-        out[f"{bfl}norm.query_norm.scale"] = net[f"{ours}attn.norm_q.weight"]
-        out[f"{bfl}norm.key_norm.scale"] = net[f"{ours}attn.norm_k.weight"]
-    return out
 
 
 def to_ldm(net: Tensors) -> Tensors:
