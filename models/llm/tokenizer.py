@@ -19,7 +19,7 @@ NONCHARACTERS: Final = [chr(c) for c in range(0xFDD0, 0xFDF0)]
 """Characters that Unicode keeps free for such uses as to mark a place in a text."""
 END_OF_TURN: Final = frozenset(
     "<|im_end|> <|eot_id|> <|eom_id|> <end_of_turn> <turn|> <|end|> <|end_of_text|> <|endoftext|> <|eot|> "
-    "<|return|> <|call|> <｜end▁of▁sentence｜> </s>".split()
+    "<|return|> <|call|> <\uff5cend\u2581of\u2581sentence\uff5c> </s>".split()
 )
 """What ends a turn in well-known templates; a model stops there even if its files name only another end."""
 
