@@ -88,7 +88,8 @@ def attention_varlen(
     """
     key = (
         q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device, (cu_q.shape, cu_q.dtype),
-        (cu_k.shape, cu_k.dtype), causal, window, return_lse, softcap, None if sinks is None else (sinks.shape, sinks.dtype),
+        (cu_k.shape, cu_k.dtype), causal, window, return_lse, softcap,
+        None if sinks is None else (sinks.shape, sinks.dtype),
     )  # fmt: skip
     run = OP.pick(key, backend).fn
     if scale is None:

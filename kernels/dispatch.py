@@ -32,6 +32,8 @@ OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
     "attention_varlen": "attention_varlen",
     "merge_attention": "merge_attention",
+    "paged_decode": "paged",
+    "kv_append": "paged",
     "linear": "linear",
     "grouped_linear": "grouped_linear",
     "quantize_rows": "quantize_rows",
