@@ -21,7 +21,6 @@ from .qweight import QWeight
 
 _CHUNK: Final = 1 << 20
 """Elements unpacked at a time: temporaries stay small, and in the cache of a processor."""
-_REPACKED_GROUP: Final = 32
 
 
 class Groups(NamedTuple):
@@ -102,11 +101,11 @@ class GgufWeight:
             out[start : start + step] = _values(layout.unpack(part.reshape(-1, layout.bytes))).view(len(part), width)
         return out
 
-    def to_qweight(self) -> QWeight:
-        """The same as ``QWeight``: without loss where the layout is ``exact``, else as ``q8`` in groups of 32."""
+    def to_qweight(self) -> QWeight | None:
+        """The same values as ``QWeight``, for kernels that read that; None if it cannot hold them exactly."""
         layout, (rows, _) = LAYOUTS[self.kind], self.shape
         if not layout.exact:
-            return QWeight.quantize(self.dequantize(torch.float32), "q8", group=_REPACKED_GROUP)
+            return None
         groups = layout.unpack(self.data.reshape(-1, layout.bytes))
         codes, scale = groups.codes.reshape(rows, -1), groups.scale.reshape(rows, -1)
         if groups.minus is not None:

@@ -122,9 +122,10 @@ def _fill(
 def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight | None:
     """A weight as its file has it packed; on an accelerator GGUF's blocks become what the kernels there read."""
     weight = reader.packed(piece)
-    if isinstance(weight, GgufWeight) and device.type != "cpu":
-        return weight.to(device).to_qweight()
-    return None if weight is None else weight.to(device)
+    if weight is None or device.type == "cpu":
+        return weight
+    moved = weight.to(device)
+    return (moved.to_qweight() or moved) if isinstance(moved, GgufWeight) else moved
 
 
 def _check_names(part: Part, wanted: Mapping[str, Any], pieces: Mapping[str, Piece]) -> None:

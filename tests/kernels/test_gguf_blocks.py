@@ -51,13 +51,12 @@ def test_bit_equal_to_the_reference_package(kind: str, monkeypatch: Any) -> None
 @pytest.mark.parametrize("kind", LAYOUTS)
 def test_as_qweight(kind: str) -> None:
     weight = random_weight(kind)
-    packed, true = weight.to_qweight(), reference(weight)
-    found = packed.dequantize(torch.float32)
-    assert packed.format == ("w4" if kind in ("Q4_0", "Q4_1", "Q4_K") else "q8") and packed.shape == weight.shape
-    if LAYOUTS[kind].exact:
-        assert torch.equal(found, true)
+    packed = weight.to_qweight()
+    if packed is None:
+        assert not LAYOUTS[kind].exact
     else:
-        assert 0 < (found - true).norm() / true.norm() < 0.01
+        assert packed.format == ("w4" if kind in ("Q4_0", "Q4_1", "Q4_K") else "q8") and packed.shape == weight.shape
+        assert LAYOUTS[kind].exact and torch.equal(packed.dequantize(torch.float32), reference(weight))
 
 
 def test_what_ggml_quantized() -> None:
