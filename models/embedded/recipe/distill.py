@@ -20,6 +20,7 @@ from .export import RECOMMEND, write
 from .follow_up import BASE, EMBEDDED, Trainer, frozen_base, prompt_ids
 from .measure import sigmas
 from .networks import TextToImage
+from .train_flux import SIZES
 from .world import caption, sample_scene
 
 OUT = EMBEDDED / "flux-tiny-schnell"
@@ -47,7 +48,7 @@ def gather(nets: TextToImage, file: Path, minutes: float, cfg: float, seed: int)
     schedule = sigmas(SEGMENTS * SUBSTEPS, RECOMMEND["shift"])
     paths, prompts = list[Tensor](), list[str]()
     while time.time() - began < minutes * 60:
-        words = [caption(sample_scene(rng), rng) for _ in range(batch)]
+        words = [caption(sample_scene(rng, sizes=SIZES), rng) for _ in range(batch)]
         paths.append(walk(nets, words, cfg, schedule).half())
         prompts += words
     print(f"{len(prompts)} paths", flush=True)
