@@ -119,16 +119,21 @@ def _draw(
     wide = logits.to(work)
     best = wide.argmax(-1)
     greedy = temperature <= 0
-    scaled = wide / temperature.masked_fill(greedy, 1).to(work)[:, None]
-    p = (scaled - scaled.amax(-1, keepdim=True)).exp()
-    p = _top_k(p, wide, top_k)
-    p = _top_p(p, wide, top_p)
-    p = p.masked_fill(p < min_p.to(work)[:, None] * p.amax(-1, keepdim=True), 0)
+    p = kept_weights(wide, temperature, top_k, top_p, min_p)
     running = p.cumsum(-1)
     target = uniform(seed, offset).to(work)[:, None] * running[:, -1:]
     passed = (running > target) & (p > 0)
     drawn = torch.where(passed.any(-1), passed.int().argmax(-1), _last(p))
     return torch.where(greedy, best, drawn)
+
+
+def kept_weights(wide: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor) -> Tensor:
+    """(B, V): what each token weighs in a draw, 0 if it is not kept; the best weighs 1. Settings are (B,) tensors."""
+    scaled = wide / temperature.masked_fill(temperature <= 0, 1).to(wide)[:, None]
+    p = (scaled - scaled.amax(-1, keepdim=True)).exp()
+    p = _top_k(p, wide, top_k)
+    p = _top_p(p, wide, top_p)
+    return p.masked_fill(p < min_p.to(wide)[:, None] * p.amax(-1, keepdim=True), 0)
 
 
 def _last(p: Tensor) -> Tensor:

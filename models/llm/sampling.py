@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.sample import sample
+from pipegraph.kernels.sample import kept_weights, sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,14 @@ class Chooser:
             counts = torch.tensor(list(reply.values()), device=logits.device, dtype=logits.dtype)
             logits[ids] -= p.presence_penalty + p.frequency_penalty * counts
 
-    def draw(self, logits: Tensor, sequences: Sequence[int], positions: Sequence[int]) -> list[int]:
+    def draw(self, logits: Tensor, sequences: Sequence[int], positions: Sequence[int], stream: int = 0) -> list[int]:
         """One token a row from ruled logits; a draw depends on the seed, the sequence and its position only.
+
+        Args:
+            logits: float32 [rows, V].
+            sequences: Which sequence each row is of.
+            positions: Of the token that is drawn.
+            stream: Another number gives draws that are independent of these.
 
         Raises:
             ValueError: a row holds NaN, or forbids all tokens.
@@ -125,16 +131,32 @@ class Chooser:
         if p.temperature == 0:
             chosen = logits.argmax(-1)
         else:
-            seeds, offsets = (
-                torch.tensor(x, dtype=torch.int64, device=logits.device)
-                for x in ([_signed(p.seed + s) for s in sequences], list(positions))
-            )
+            seeds, offsets = self.stream(sequences, positions, stream, logits.device)
             chosen = sample(logits, p.temperature, p.top_k, p.top_p, p.min_p, seed=seeds, offset=offsets)
         best = logits.amax(-1) if p.temperature else logits.gather(1, chosen[:, None])[:, 0]
         if not bool(best.isfinite().all()):
             raise ValueError("no token can be chosen: the logits hold NaN, or all tokens are forbidden")
         ids: list[int] = chosen.tolist()
         return ids
+
+    def stream(
+        self, sequences: Sequence[int], positions: Sequence[int], stream: int, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """Seeds and offsets of the random numbers for one draw a row, int64."""
+        seeds = [_signed(self.params.seed + s + stream * 0x9E3779B97F4A7C15) for s in sequences]
+        made = torch.tensor([seeds, list(positions)], dtype=torch.int64, device=device)
+        return made[0], made[1]
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """float64 [rows, V]: how probably ``draw`` takes each token of ruled logits."""
+        p = self.params
+        if p.temperature == 0:
+            return torch.zeros_like(logits, dtype=torch.float64).scatter_(1, logits.argmax(-1, keepdim=True), 1)
+        settings = [
+            torch.full((len(logits),), x, device=logits.device) for x in (p.temperature, p.top_k, p.top_p, p.min_p)
+        ]
+        weights = kept_weights(logits.double(), *settings)
+        return weights / weights.sum(-1, keepdim=True)
 
 
 def _signed(seed: int) -> int:
