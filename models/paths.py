@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,8 +29,15 @@ FOLDERS: Final = {
     "vae": ("vae",),
     "loras": ("loras",),
     "controlnet": ("controlnet",),
+    "llm": ("llm", "LLM"),
 }
 """Subfolders a kind may have under a model root; the second ones are ComfyUI's older names."""
+_HUB_MARK: Final = {
+    "checkpoints": ("model_index.json",),
+    "diffusion_models": ("model_index.json",),
+    "llm": ("config.json", "tokenizer.json"),
+}
+"""Files by which a repository in the hub cache is known for a kind."""
 KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
@@ -86,8 +93,8 @@ def names(kind: str) -> list[str]:
     found: dict[str, None] = {}
     for root in _roots(kind):
         found.update(dict.fromkeys(sorted(_listed(kind, root))))
-    if kind in ("checkpoints", "diffusion_models"):
-        found.update(dict.fromkeys(sorted(_hub_names())))
+    if kind in _HUB_MARK:
+        found.update(dict.fromkeys(sorted(_hub_names(_HUB_MARK[kind]))))
     return list(found)
 
 
@@ -175,6 +182,14 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
         below = "" if here == "." else f"{here}/"
         if kind == "input":
             yield from (root.prefix + below + f for f in files if Path(f).suffix.lower() in MEDIA)
+        elif kind == "llm":
+            if "model_index.json" in files:
+                subs[:] = []  # text encoders of a pipeline
+            elif below and (is_llm(files) or ("card.json" in files and sum(f.endswith(".gguf") for f in files) == 1)):
+                subs[:] = []
+                yield root.prefix + here
+            else:
+                yield from (root.prefix + below + f for f in files if f.endswith(".gguf"))
         elif below and ("model_index.json" in files or "config.json" in files):
             subs[:] = []
             pipeline = "model_index.json" in files
@@ -184,10 +199,15 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
             yield from (root.prefix + below + f for f in files if f.endswith((".safetensors", ".gguf")))
 
 
-def _hub_names() -> Iterator[str]:
+def is_llm(files: Iterable[str]) -> bool:
+    """Whether these names are those of a folder that holds a language model with its tokenizer."""
+    return {"config.json", "tokenizer.json"} <= set(files)
+
+
+def _hub_names(mark: tuple[str, ...]) -> Iterator[str]:
     for folder in hub_cache().glob("models--*--*"):
         repo = folder.name.removeprefix("models--").replace("--", "/")
-        if (snapshot := hub_snapshot(repo)) and (snapshot / "model_index.json").is_file():
+        if (snapshot := hub_snapshot(repo)) and all((snapshot / file).is_file() for file in mark):
             yield repo
 
 

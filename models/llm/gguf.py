@@ -1,0 +1,224 @@
+"""Language models in GGUF files: weights stay in their 4 or 8 bits, tokenizer and chat template come from the file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
+from pipegraph.kernels.linear import PackedWeight
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qweight import QWeight
+
+from ..loading.headers import Header, LoadError, read_header
+from ..loading.pieces import Piece
+from ..loading.reading import Reader
+from .gguf_tokenizer import gguf_tokenizer
+from .llm import LLM
+
+ARCHITECTURES: Final = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+"""GGUF's names (Mistral and SmolLM call themselves llama) and transformers' classes."""
+_LAYER: Final = {
+    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+}  # fmt: skip
+_TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_FACTORS: Final = "rope_freqs.weight"
+"""What the wavelengths of a Llama 3.1 are multiplied by."""
+_FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
+"""Formats that ``QWeight`` holds exactly, in groups that the CPU's kernel for a few rows reads."""
+
+
+class PackedEmbedding(nn.Module):
+    """Rows of a packed matrix, unpacked as they are looked up."""
+
+    def __init__(self, weight: GgufWeight) -> None:
+        super().__init__()
+        self.register_buffer("data", weight.data, persistent=False)
+        self.kind, self.dtype = weight.kind, torch.float32
+
+    @property
+    def weight(self) -> GgufWeight:
+        return GgufWeight(self.data, self.kind)  # type: ignore[arg-type]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(...) -> (..., K)"""
+        rows = GgufWeight(self.data[ids.flatten()], self.kind)  # type: ignore[index]
+        return rows.dequantize(self.dtype).view(*ids.shape, -1)
+
+
+def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str = "", mapped: bool = False) -> LLM:
+    """A language model from a GGUF file.
+
+    Args:
+        path: The file.
+        device: Where it is to lie.
+        dtype: What it computes in.
+        name: What it is called in errors and records.
+        mapped: Leave all packed weights in the mapped file. Else those whose format allows it are brought, with the
+            same bits and without loss, into the order that the kernels of one-token decoding read.
+
+    Raises:
+        LoadError: an architecture or a tensor that is not known, or one that is missing.
+    """
+    header = read_header(path)
+    tokenizer = gguf_tokenizer(header.metadata, str(path))
+    network = _empty(header)
+    _fill(network, header, dtype, mapped)
+    if device.type != "cpu":
+        network.to(device)
+    return LLM.of(network, tokenizer, name or str(header.metadata.get("general.name") or path.stem))
+
+
+def config_of(header: Header) -> dict[str, Any]:
+    """Settings of the class of transformers."""
+    meta, arch = header.metadata, header.metadata.get("general.architecture")
+    if arch not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}")
+
+    def told(name: str, default: Any = None) -> Any:
+        found = meta.get(f"{arch}.{name}", default)
+        if found is None:
+            raise LoadError(f"{header.path}: its metadata lack {arch}.{name}")
+        return found
+
+    heads, width = told("attention.head_count"), told("embedding_length")
+    size = told("attention.key_length", told("rope.dimension_count", width // heads))
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": float(told("rope.freq_base", 10000.0))}
+    if (scaling := meta.get(f"{arch}.rope.scaling.type", "none")) == "linear":
+        rope |= {"rope_type": "linear", "factor": float(told("rope.scaling.factor"))}
+    elif scaling != "none":
+        raise LoadError(f"{header.path} scales its positions in the way {scaling!r}; read are: none, linear")
+    ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}
+    ends = sorted({ids[k] for k in ("eos", "eot", "eom")} - {None})
+    biased = "blk.0.attn_q.bias" in header.tensors
+    return {
+        "vocab_size": header.tensors["token_embd.weight"].shape[0],
+        "hidden_size": width,
+        "intermediate_size": told("feed_forward_length"),
+        "num_hidden_layers": told("block_count"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": told("attention.head_count_kv", heads),
+        "head_dim": size,
+        "max_position_embeddings": told("context_length"),
+        "rms_norm_eps": float(told("attention.layer_norm_rms_epsilon")),
+        "rope_parameters": rope,
+        "tie_word_embeddings": "output.weight" not in header.tensors,
+        "bos_token_id": ids["bos"],
+        "eos_token_id": ends or None,
+        **({} if arch == "qwen2" else {"attention_bias": biased}),
+    }
+
+
+def _empty(header: Header) -> Any:
+    """The network without memory for its weights, but with its table of positions."""
+    import transformers
+
+    cls = getattr(transformers, ARCHITECTURES.get(str(header.metadata.get("general.architecture")), ""), None)
+    config = config_of(header)
+    assert cls is not None
+    with torch.device("meta"):
+        network = cls(cls.config_class(**config))
+    rotary = network.model.rotary_emb
+    network.model.rotary_emb = type(rotary)(config=network.config)
+    return network
+
+
+def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> None:
+    """Give the network its tensors."""
+    pieces = {name: Piece(header.path, name, e.shape, e.dtype, e.begin) for name, e in header.tensors.items()}
+    factors = pieces.pop(_FACTORS, None)
+    named = {_name(name, header.path): piece for name, piece in pieces.items()}
+    wanted = dict(network.named_parameters())
+    tied = network.config.tie_word_embeddings
+    if tied:
+        wanted.pop("lm_head.weight", None)
+    if missing := wanted.keys() - named.keys():
+        raise LoadError(f"{header.path}: tensors are missing: {', '.join(sorted(missing)[:5])}")
+    if extra := named.keys() - wanted.keys():
+        raise LoadError(f"{header.path}: tensors have no place in {type(network).__name__}: {sorted(extra)[:5]}")
+    turned = header.metadata["general.architecture"] == "llama"
+    with Reader() as reader:
+        for name, piece in named.items():
+            if piece.shape != tuple(wanted[name].shape):
+                raise LoadError(f"{header.path}: `{name}` is {list(piece.shape)}, not {list(wanted[name].shape)}")
+            heads = _heads(name, network.config) if turned else 0
+            _put(network, name, _read(reader, piece, dtype, heads), dtype, mapped)
+        if factors is not None:
+            network.model.rotary_emb.inv_freq /= reader.dense(factors, torch.float32)
+    if tied:
+        weight = network.model.embed_tokens.weight
+        if isinstance(weight, GgufWeight):
+            KernelLinear.pack(network.lm_head, _kept(weight, mapped))
+        else:
+            network.lm_head.weight = weight
+
+
+def _name(name: str, path: Path) -> str:
+    """A tensor's name in transformers."""
+    stem, _, leaf = name.rpartition(".")
+    layer = re.fullmatch(r"blk\.(\d+)\.(\w+)", stem)
+    inner = _LAYER.get(layer[2]) if layer else None
+    whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else _TOP.get(stem)
+    if whole is None:
+        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(_LAYER)}")
+    return f"{whole}.{leaf}"
+
+
+def _heads(name: str, config: Any) -> int:
+    """Heads of a projection whose rows llama.cpp stores in another order, else 0."""
+    if ".q_proj." in name:
+        return int(config.num_attention_heads)
+    return int(config.num_key_value_heads) if ".k_proj." in name else 0
+
+
+def _in_order(rows: Tensor, heads: int) -> Tensor:
+    """Rows of q or k, (N, ...), from the order of pairs that llama.cpp rotates to that of halves. Packed rows, too."""
+    return rows.view(heads, len(rows) // heads // 2, 2, *rows.shape[1:]).transpose(1, 2).reshape(rows.shape)
+
+
+def _read(reader: Reader, piece: Piece, dtype: torch.dtype, heads: int) -> Tensor | GgufWeight:
+    packed = reader.packed(piece)
+    if isinstance(packed, GgufWeight):
+        return GgufWeight(_in_order(packed.data, heads), packed.kind) if heads else packed
+    dense = reader.dense(piece, dtype)
+    return _in_order(dense, heads) if heads else dense
+
+
+def _put(network: nn.Module, name: str, value: Tensor | GgufWeight, dtype: torch.dtype, mapped: bool) -> None:
+    path, _, leaf = name.rpartition(".")
+    owner = network.get_submodule(path)
+    if isinstance(value, Tensor):
+        owner._parameters[leaf] = nn.Parameter(value, requires_grad=False)
+    elif isinstance(owner, nn.Linear):
+        KernelLinear.pack(owner, _kept(value, mapped))
+    elif isinstance(owner, nn.Embedding):
+        made = PackedEmbedding(value)
+        made.dtype = dtype
+        network.set_submodule(path, made)
+    else:
+        owner._parameters[leaf] = nn.Parameter(value.dequantize(dtype), requires_grad=False)
+
+
+def _kept(weight: GgufWeight, mapped: bool) -> PackedWeight:
+    """A packed weight as it stays in memory."""
+    if mapped or weight.kind not in _FAST:
+        return weight
+    if weight.kind not in ("Q4_0", "Q4_1"):
+        return weight.to_qweight()
+    rows, width = weight.shape
+    blocks = weight.data.view(rows, -1, LAYOUTS[weight.kind].bytes)
+    scale = blocks[..., :2].contiguous().view(torch.float16).view(rows, -1)
+    if weight.kind == "Q4_1":
+        zero, codes = blocks[..., 2:4].contiguous().view(torch.float16).view(rows, -1), blocks[..., 4:]
+    else:
+        zero, codes = (-8 * scale.float()), blocks[..., 2:]
+        scale = scale.float()
+    return QWeight("w4", (rows, width), codes.reshape(rows, width // 2), scale, zero, 32)

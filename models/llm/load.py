@@ -1,0 +1,99 @@
+"""Language models by name: folders in transformers' layout, GGUF files, the hub cache, and what ships.
+
+Only safetensors and GGUF are read, and no code that comes with a model is run. Torch-free to import.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .. import paths
+from ..loading.headers import LoadError, read_header, read_json, weight_files
+from .add import KNOWN
+
+if TYPE_CHECKING:
+    import torch
+
+    from .llm import LLM
+
+KIND: Final = "llm"
+_OF_TOKENIZER: Final = ("tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "chat_template")
+
+
+def find(name: str) -> Path:
+    """The folder or GGUF file that a name stands for.
+
+    Raises:
+        LookupError: there is none; says where was looked, and how to get a model that can be added.
+    """
+    try:
+        path = paths.resolve(KIND, name)
+    except LookupError as e:
+        if name in KNOWN:
+            raise LookupError(f'"{name}" is not here yet; fetch it with: pipegraph models add {name}') from e
+        raise
+    if path.is_dir() and not (path / "config.json").is_file():
+        files = sorted(path.glob("*.gguf"))
+        if len(files) != 1:
+            why = f"{len(files)} GGUF files" if files else "neither a config.json nor a GGUF file"
+            raise LoadError(f"{path} is no folder of a language model: it holds {why}")
+        return files[0]
+    return path
+
+
+def files_of(name: str) -> list[Path]:
+    """Every file that says something about the model's replies."""
+    path = find(name)
+    if path.is_file():
+        return [path]
+    small = [f for f in sorted(path.iterdir()) if f.suffix in (".json", ".jinja", ".txt", ".model") and f.is_file()]
+    told = [f for f in small if f.name in ("config.json", "generation_config.json") or f.stem.startswith(_OF_TOKENIZER)]
+    return [*told, *weight_files(path)]
+
+
+def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: str = "", mapped: bool = False) -> LLM:
+    """Load a language model.
+
+    Args:
+        name: A folder or GGUF file among the models, ``org/name`` in the local hub cache, or ``embedded/...``.
+        device: Where it is to lie.
+        dtype: What it computes in.
+        quantize: How to keep weights of linear layers that the files have plain, one of ``quantize.FORMATS``.
+        mapped: Leave packed weights of a GGUF file where they are: less memory, slower replies.
+
+    Raises:
+        LookupError: there is no such model, or its files cannot be used.
+    """
+    path = find(name)
+    if path.is_dir():
+        return _load_folder(path, device, dtype, quantize, name)
+    if read_header(path).form != "GGUF":
+        raise LoadError(f"{path} is one file of weights; name its folder, with config.json and tokenizer beside it")
+    from .gguf import load_gguf
+
+    return load_gguf(path, device, dtype, name=name, mapped=mapped)
+
+
+def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, name: str) -> LLM:
+    from transformers import AutoModelForCausalLM
+
+    from ..quantize import quantized
+    from .llm import LLM
+    from .tokenizer import Tokenizer
+
+    for file in weight_files(folder):
+        read_header(file)  # what is broken is said in our words
+    config = read_json(folder / "config.json")
+    try:
+        network = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
+        )
+        tokenizer = Tokenizer.load(folder)
+    except (ValueError, OSError, KeyError, ImportError) as e:
+        own = "; it needs code of its own, which is not run" if "auto_map" in config else ""
+        raise LoadError(f"{folder} ({config.get('model_type', 'no model_type')}) cannot be opened{own}: {e}") from e
+    llm = LLM.of(network.to(device), tokenizer, name)
+    if not quantize:
+        return llm
+    return LLM(quantized(llm.network, quantize), tokenizer, llm.facts, name)  # type: ignore[arg-type]
