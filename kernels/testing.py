@@ -10,7 +10,7 @@ float64 on the same stored inputs. Needs neither pytest nor a GPU; our own tests
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
@@ -69,10 +69,18 @@ class Report:
         return "\n  ".join([head, *(f"{c.case} in {c.dtype}: {c.why}" for c in self.failed)])
 
 
-def conformance(op: str, backend: str, device: str = "cpu") -> Report:
+def conformance(
+    op: str, backend: str, device: str = "cpu", *, dtypes: Sequence[torch.dtype] = DTYPES
+) -> Report:  # fmt: skip
     """Run every case of an op on one of its back ends.
 
     A case that the back end refuses counts neither way; if it refuses all, it has not passed.
+
+    Args:
+        op: One of ``dispatch.OPS``.
+        backend: Name of the back end.
+        device: Where to run it.
+        dtypes: Float dtypes to try.
 
     Raises:
         KernelError: there is no such op or back end, or the kit has no cases for the op.
@@ -85,7 +93,7 @@ def conformance(op: str, backend: str, device: str = "cpu") -> Report:
     reduced = backends(op)[backend].numerics != "exact"
     checks = []
     for case in CASES[op]():
-        for dtype in case.dtypes or DTYPES:
+        for dtype in [d for d in case.dtypes or DTYPES if d in dtypes]:
             bound = max(REDUCED, BOUNDS[op][dtype]) if reduced else BOUNDS[op][dtype]
             checks.append(_check(run, case, backend, dtype, torch.device(device), bound))
     return Report(op, backend, device, tuple(checks))
@@ -95,9 +103,9 @@ def _check(
     run: Callable[..., Any], case: Case, backend: str, dtype: torch.dtype, device: torch.device, bound: float
 ) -> Check:
     name = str(dtype).removeprefix("torch.")
-    stored = _map(case.arguments, lambda t: t.to(device, dtype if t.dtype == torch.float64 else None))
+    stored = _map(case.arguments, lambda t: _stored(t, device, dtype))
     try:
-        want = _call(run, case, _map(stored, lambda t: t.double() if t.dtype == dtype else t), "reference")
+        want = _call(run, case, _map(case.arguments, lambda t: _stored(t, device, dtype, wide=True)), "reference")
         got, kept = _call(run, case, stored, backend), _map(stored, Tensor.clone)
         with _poisoned():
             again = _call(run, case, kept, backend)
@@ -119,6 +127,14 @@ def _check(
         if why:
             return Check(case.name, name, "failed", what + why, worst)
     return Check(case.name, name, "passed", error=worst)
+
+
+def _stored(t: Tensor, device: torch.device, dtype: torch.dtype, wide: bool = False) -> Tensor:
+    """A tensor of a case as it is stored in ``dtype``, or in float64 with the values that this has."""
+    if t.dtype != torch.float64:
+        return t.to(device)
+    stored = t.to(device, dtype)
+    return stored.double() if wide else stored
 
 
 def _call(run: Callable[..., Any], case: Case, arguments: dict[str, Any], backend: str) -> Any:

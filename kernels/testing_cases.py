@@ -44,6 +44,10 @@ _PASS = _bounds(1e-13, 1e-6, 5e-4, 4e-3)
 """Ops that go over memory once."""
 BOUNDS: Final[dict[str, dict[torch.dtype, float]]] = {
     "attention": _ATTENTION,
+    "attention_varlen": _ATTENTION,
+    "merge_attention": _ATTENTION | {F64: 1e-6},  # the log-sum-exp is float32
+    "paged_decode": _ATTENTION,
+    "kv_append": _bounds(1e-6, 1e-6, 1e-6, 1e-6),
     "linear": _LINEAR,
     "grouped_linear": _LINEAR,
     "quantize_rows": _bounds(1e-6, 1e-6, 1e-6, 1e-6),
@@ -97,6 +101,8 @@ def attention() -> Iterator[Case]:
     bias = draw(1, 2, 19, 33)
     bias[..., :9] = -math.inf
     yield Case("bias", qkv(2, 2, 19, 33, 64) | dict(bias=bias))
+    yield Case("softcap", qkv(2, 1, 17, 19, 64) | dict(causal=True, softcap=3.0))
+    yield Case("sinks", qkv(4, 2, 17, 19, 64) | dict(causal=True, window=9, sinks=draw(4)))
     yield Case("scale", qkv(2, 2, 9, 9, 64) | dict(scale=0.5))
     yield Case("log-sum-exp", qkv(2, 1, 19, 7, 64) | dict(causal=True, return_lse=True), dtypes=(F64, F32))
     whole = {name: (3 * t).round() for name, t in qkv(1, 1, 9, 33, 64).items()}
@@ -106,6 +112,74 @@ def attention() -> Iterator[Case]:
     hidden = qkv(1, 1, 9, 9, 64)
     hidden["v"][:, :, 6:] = math.nan
     yield Case("NaN in a value reaches the rows that see it only", hidden | dict(causal=True))
+
+
+def attention_varlen() -> Iterator[Case]:
+    draw = _Random()
+    cu_q = torch.tensor([0, 5, 5, 38, 39], dtype=torch.int32)
+    cu_k = torch.tensor([0, 9, 12, 45, 45], dtype=torch.int32)
+
+    def call(hq: int = 4, hkv: int = 2, d: int = 64, **how: Any) -> dict[str, Any]:
+        sizes = dict(cu_q=cu_q, cu_k=cu_k, max_q=33, max_k=33)
+        return dict(q=draw(39, hq, d), k=draw(45, hkv, d), v=draw(45, hkv, d)) | sizes | how
+
+    yield Case("full", call())
+    yield Case("heads of 72", call(2, 2, 72))
+    yield Case("causal", call(causal=True))
+    yield Case("window", call(causal=True, window=7))
+    yield Case("log-sum-exp", call(causal=True, return_lse=True), dtypes=(F64, F32))
+    yield Case("softcap and sinks", call(causal=True, softcap=5.0, sinks=draw(4)))
+
+
+def merge_attention() -> Iterator[Case]:
+    draw = _Random()
+
+    def part() -> tuple[Tensor, Tensor]:
+        return draw(2, 3, 17, 40), 3 * draw(2, 3, 17).float()
+
+    blind = part()
+    blind[1][:, :, 2:5] = -math.inf
+    yield Case("one part", dict(parts=[part()]))
+    yield Case("three parts", dict(parts=[part(), part(), part()]))
+    yield Case("rows that a part did not see", dict(parts=[part(), blind]))
+    yield Case("rows that no part saw", dict(parts=[blind, blind]))
+
+
+def paged_decode() -> Iterator[Case]:
+    draw = _Random()
+    lengths = torch.tensor([0, 1, 16, 17, 70], dtype=torch.int32)
+
+    def call(hq: int, hkv: int, d: int, page: int, int8: bool = False, **how: Any) -> dict[str, Any]:
+        columns = -(-70 // page)
+        table = torch.randperm(5 * columns, generator=draw.generator).int().view(5, columns)
+        for row, length in zip(table, lengths.tolist(), strict=True):
+            row[-(-length // page) :] = 10**6  # what is beyond a sequence is not looked at
+        caches = dict(k_cache=draw(5 * columns, page, hkv, d), v_cache=draw(5 * columns, page, hkv, d))
+        if int8:
+            scales = {f"{n[0]}_scale": 0.01 + 0.01 * draw(*c.shape[:3]).abs().half() for n, c in caches.items()}
+            caches = {n: (40 * c).clamp(-127, 127).to(torch.int8) for n, c in caches.items()} | scales
+        return dict(q=draw(5, hq, d), block_table=table, seq_lens=lengths) | caches | how
+
+    for hq, hkv, d, page in ((4, 2, 64, 16), (2, 2, 72, 1), (8, 1, 128, 64)):
+        for int8 in (False, True):
+            what = " of int8" if int8 else ""
+            yield Case(f"{hq}/{hkv} heads of {d}, pages of {page}{what}", call(hq, hkv, d, page, int8))
+    yield Case("window", call(4, 2, 64, 16, window=9))
+    yield Case("log-sum-exp", call(4, 2, 64, 16, return_lse=True), dtypes=(F64, F32))
+    yield Case("softcap and sinks", call(4, 2, 64, 16, softcap=5.0, sinks=draw(4)))
+
+
+def kv_append() -> Iterator[Case]:
+    draw = _Random()
+    slots = torch.tensor([7, 0, -1, 33, 16, 47])
+    new = dict(k=draw(6, 2, 64), v=draw(6, 2, 64), slots=slots)
+    caches = dict(k_cache=draw(3, 16, 2, 64), v_cache=draw(3, 16, 2, 64))
+    yield Case("as it is", new | caches, mutates=("k_cache", "v_cache"))
+    yield Case("int32 slots", new | caches | dict(slots=slots.int()), mutates=("k_cache", "v_cache"))
+    for kind in (F32, F16):
+        packed: dict[str, Any] = {name: torch.ones(3, 16, 2, 64, dtype=torch.int8) for name in caches}
+        packed |= dict(k_scale=torch.ones(3, 16, 2, dtype=kind), v_scale=torch.ones(3, 16, 2, dtype=kind))
+        yield Case(f"to int8, scales in {kind}", new | packed, mutates=tuple(packed), steps=1)
 
 
 def linear() -> Iterator[Case]:
@@ -259,6 +333,10 @@ def sample() -> Iterator[Case]:
 
 CASES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "attention": attention,
+    "attention_varlen": attention_varlen,
+    "merge_attention": merge_attention,
+    "paged_decode": paged_decode,
+    "kv_append": kv_append,
     "linear": linear,
     "grouped_linear": grouped_linear,
     "quantize_rows": quantize_rows,

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 FAKE_PYTHON = """#!/bin/sh
 # Stands for an interpreter: notes its calls; makes an "environment" whose commands print their arguments.
 printf '%s\\n' "$*" >>"$LOG"
+[ "$*" = "${FAIL:-}" ] && exit 1
 case "$2" in
   venv) mkdir -p "$3/bin" && cp "$0" "$3/bin/python"
         printf '#!/bin/sh\\npwd\\nfor a in "$@"; do echo "<$a>"; done\\n' >"$3/bin/pipegraph"
@@ -79,6 +80,19 @@ def test_test_runs_lint_types_and_tests_in_the_checkout(env: dict[str, str], tmp
         "-m mypy",
         "-m pytest tests/cli -k json",
     ]
+
+
+def test_test_without_arguments_interprets_and_compiles_kernels_too(env: dict[str, str], tmp_path: Path) -> None:
+    assert script("test", env, tmp_path).returncode == 0
+    ran = [c for c in calls(env) if c.startswith("-m pytest")]
+    assert ran == ["-m pytest", "-m pytest tests/interpreter", "-m pytest tests/aot"]
+
+
+@pytest.mark.parametrize("part", ["-m ruff check .", "-m mypy", "-m pytest", "-m pytest tests/interpreter"])
+def test_any_failure_ends_the_script(env: dict[str, str], tmp_path: Path, part: str) -> None:
+    env["FAIL"] = part
+    assert script("test", env, tmp_path).returncode == 1
+    assert not [c for c in calls(env) if c.startswith("-m pytest tests/aot")]
 
 
 def test_every_pin_is_exact_and_covers_what_is_required() -> None:

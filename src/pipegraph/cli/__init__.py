@@ -16,6 +16,7 @@ COMMANDS = {
     "graphs": "List the ready-made graphs.",
     "models": "List what can be loaded and from where, or show one model.",
     "kernels": "Show which kernels are used here, and why.",
+    "bench": "Measure the kernels on this machine.",
     "doctor": "Check this machine and this installation.",
 }
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130

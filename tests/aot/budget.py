@@ -1,0 +1,88 @@
+"""What kernels took when they were last looked at: ``python tests/aot/budget.py`` compiles all and rewrites the file.
+
+python tests/aot/budget.py [PART OF A NAME ...] [--on sm_90,...]
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FILE = HERE / "aot_budget.json"
+
+
+def load(name: str) -> Any:
+    """A module of this folder, under either way of importing."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def measure(case: Any, architecture: str) -> dict[str, dict[str, int]]:
+    """Compile a case: kernel -> what it takes. A kernel that is launched twice in different forms is numbered."""
+    from pipegraph.kernels.triton.ahead import compiling, resources
+
+    with compiling(architecture) as launches:
+        case.call()
+    found: dict[str, dict[str, int]] = {}
+    for launch in launches:
+        taken = resources(launch.kernel)
+        same = [name for name in found if name.partition("#")[0] == launch.name]
+        if not any(found[name] == taken for name in same):
+            found[f"{launch.name}#{len(same) + 1}" if same else launch.name] = taken
+    return found
+
+
+def read() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {"triton": "", "kernels": {}}
+    return found
+
+
+def write(kernels: dict[str, Any]) -> None:
+    """One line a kernel, so that a change is a line of a diff."""
+    import triton
+
+    lines = []
+    for case in sorted(kernels):
+        parts = [f"      {json.dumps(arch)}: {json.dumps(kernels[case][arch])}" for arch in sorted(kernels[case])]
+        lines.append(f"    {json.dumps(case)}: {{\n" + ",\n".join(parts) + "\n    }")
+    head = f'{{\n  "triton": {json.dumps(triton.__version__)},\n  "kernels": {{\n'
+    FILE.write_text(head + ",\n".join(lines) + "\n  }\n}\n")
+
+
+def main(words: list[str]) -> None:
+    only = words[words.index("--on") + 1].split(",") if "--on" in words else None
+    words = words[: words.index("--on")] if only else words
+    cases = load("cases").CASES
+    kernels = {name: found for name, found in read()["kernels"].items() if name in cases}
+    for case in cases.values():
+        if words and not any(word in case.name for word in words):
+            continue
+        for architecture in case.on:
+            if only and architecture not in only:
+                continue
+            start = time.process_time()
+            try:
+                found = measure(case, architecture)
+            except Exception as error:
+                print(f"{case.name} {architecture}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+                continue
+            kernels.setdefault(case.name, {})[architecture] = found
+            print(f"{case.name} {architecture} {time.process_time() - start:.1f} s: {json.dumps(found)}", flush=True)
+    write(kernels)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TRITON_CACHE_DIR", str(HERE.parents[1] / ".pytest_cache" / "triton"))
+    main(sys.argv[1:])

@@ -1,0 +1,16 @@
+"""Kernels are interpreted and compiled in processes of their own (scripts/test): here only if they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+APART = {Path(__file__).with_name(name) for name in ("interpreter", "aot")}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if collection_path not in APART:
+        return None
+    asked = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
+    return None if any(collection_path in (path, *path.parents) for path in asked) else True
