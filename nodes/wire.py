@@ -2,7 +2,8 @@
 
 IMAGE is float32 [B, H, W, C] in 0..1; MASK float32 [B, H, W] in 0..1 (1 = where to act); LATENT is
 ``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?}``; CONDITIONING is
-``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps.
+``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps. TOKENS is a batch of sequences of
+ids, of any lengths; KV_CACHE what a language model remembers of such a batch, with the logits of what comes next.
 A value handed to a node is never changed by it: the cache hands the same value out again.
 """
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pipegraph.models.control import ControlNet as _ControlNet
+    from pipegraph.models.llm.llm import LLM as _LLM
+    from pipegraph.models.llm.llm import Tokens as _Tokens
+    from pipegraph.models.llm.prefill import Prefilled as _Prefilled
+    from pipegraph.models.llm.sampling import SamplingParams as _SamplingParams
+    from pipegraph.models.llm.structured import Grammar as _Grammar
     from pipegraph.models.model import Model as _Model
     from pipegraph.models.sampling.guiders import Guider as _Guider
     from pipegraph.models.sampling.noise import Noise as _Noise
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from pipegraph.models.text import TextEncoder as _TextEncoder
     from pipegraph.models.vae import Vae as _Vae
 else:
+    _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any
     Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = Any
 
 Image = Annotated[Tensor, Wire("IMAGE")]
@@ -39,6 +46,11 @@ ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]
 Sampler = Annotated[_Sampler, Wire("SAMPLER")]
 Guider = Annotated[_Guider, Wire("GUIDER")]
 Noise = Annotated[_Noise, Wire("NOISE")]
+LLM = Annotated[_LLM, Wire("LLM")]
+Tokens = Annotated[_Tokens, Wire("TOKENS")]
+KVCache = Annotated[_Prefilled, Wire("KV_CACHE")]
+Sampling = Annotated[_SamplingParams, Wire("SAMPLING")]
+Grammar = Annotated[_Grammar, Wire("GRAMMAR")]
 Any_ = Annotated[Any, Wire("*")]
 
 SeedInt = Annotated[int, Ge(0), Le(2**64 - 1), Seed()]

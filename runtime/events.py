@@ -5,6 +5,7 @@ Kinds and their data:
     started    -                     cached     -
     progress   done, total, unit     preview    pixels
     text       text                  saved      path, kind, temporary
+    token      text, id, sequence (the text of a language model as it is made)
     warning    message               finished   seconds
     failed     problem               done       status (done, failed, cancelled), seconds
 """

@@ -20,7 +20,7 @@ from .context import Context, Given, Linked, Wanted
 from .errors import Cancelled, RunError
 from .events import Event, EventLog, ListenerFailed
 from .hashes import cache_folder
-from .node import NodeEvent, Preview, Progress, Saved, Text
+from .node import NodeEvent, Preview, Progress, Saved, Text, Token
 from .plan import Plan, Step
 from .returned import outputs_of
 from .values import Misfit, fit
@@ -303,6 +303,8 @@ class Execution:
             emit("preview", id, title, {"pixels": event.pixels})
         elif isinstance(event, Text):
             emit("text", id, title, {"text": event.text})
+        elif isinstance(event, Token):
+            emit("token", id, title, {"text": event.text, "id": event.id, "sequence": event.sequence})
         elif isinstance(event, Saved):
             self.saved.append(event)
             emit("saved", id, title, {"path": event.path, "kind": event.kind, "temporary": event.temporary})

@@ -200,6 +200,18 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """Yielded by a node for each token of a text as it is made; all pieces of a sequence together are its text."""
+
+    text: str
+    """May be empty, where a character or a stop string may still come of it."""
+    id: int = -1
+    """-1: no token, but the rest of the text."""
+    sequence: int = 0
+    """Index in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """Yielded by a node: a file that was written; ``kind`` is ``image``, ``video``, ``audio`` or ``text``."""
 
@@ -208,7 +220,7 @@ class Saved:
     temporary: bool = False
 
 
-NodeEvent = Progress | Preview | Text | Saved
+NodeEvent = Progress | Preview | Text | Token | Saved
 
 
 @dataclass(frozen=True, slots=True)

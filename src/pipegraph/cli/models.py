@@ -15,10 +15,19 @@ from .show import columns, json_line
 
 @click.command()
 @click.argument("name", required=False)
+@click.argument("added", metavar="[MODEL]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(name: str | None, as_json: bool) -> None:
-    """List what can be loaded and from where, or show the model NAME: what it recommends, knows and scores."""
-    if name:
+def command(name: str | None, added: str | None, as_json: bool) -> None:
+    """List what can be loaded and from where, or show the model NAME: what it recommends, knows and scores.
+
+    \b
+    pipegraph models add smollm2      fetch a small language model (Apache-2.0, 98 MB) into your model folder
+    """
+    if name == "add":
+        _add(added, as_json)
+    elif added:
+        raise click.UsageError(f'"{name} {added}" is no model; to fetch one: pipegraph models add {added}')
+    elif name:
         _one(name, as_json)
     else:
         _all(as_json)
@@ -36,6 +45,22 @@ def _all(as_json: bool) -> None:
     click.echo("looked in")
     columns(((place,) for place in dict.fromkeys(p for places in searched.values() for p in places)), indent="  ")
     click.echo('Folders of your own: PIPEGRAPH_MODELS, laid out as ComfyUI\'s "models" folder.')
+    return None
+
+
+def _add(name: str | None, as_json: bool) -> None:
+    from pipegraph.models.llm.add import KNOWN, add
+
+    known = ", ".join(f"{key} ({model.summary})" for key, model in KNOWN.items())
+    if name is None:
+        raise click.UsageError(f"name a model to add: {known}")
+    try:
+        folder = add(name)
+    except (LookupError, OSError) as error:
+        raise click.ClickException(str(error.args[0] if error.args else error)) from None
+    if as_json:
+        return json_line({"name": name, "path": str(folder), "licence": KNOWN[name].licence})
+    click.echo(f"{name}: {KNOWN[name].summary}, {KNOWN[name].licence}\n{folder}")
     return None
 
 

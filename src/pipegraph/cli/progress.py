@@ -17,7 +17,7 @@ import click
 
 from pipegraph.runtime.events import Event
 
-from .show import echo, json_line
+from .show import echo, json_line, write
 
 QUIET_SECONDS = 5.0
 """Plain progress of one node is told at most this often."""
@@ -50,9 +50,14 @@ class Plain:
         self.finished = 0
         self.speed = Speed()
         self.told = time.monotonic()
+        self.tokens = 0
+        self.texts: dict[int, str] = {}
+        """Of the node that writes now, by sequence."""
 
     def __call__(self, event: Event) -> None:
         data = event.data
+        if self.texts and event.kind != "token":
+            self.end_texts()
         match event.kind:
             case "plan":
                 self.todo.update(data["todo"])
@@ -60,7 +65,7 @@ class Plain:
                 for line in resolved_lines(data):
                     self.say(line)
             case "started":
-                self.speed = Speed()
+                self.speed, self.tokens = Speed(), 0
                 self.todo.add(event.node)  # a lazy input may want nodes that were not planned
             case "progress":
                 self.progress(event)
@@ -69,6 +74,8 @@ class Plain:
                 if data["seconds"] >= SHORT_SECONDS:
                     count = f"[{self.finished}/{len(self.todo)}]"
                     self.say(f"{count} {name_of(event)}  {data['seconds']:.2f} s{self.speed.words('  (', ')')}")
+            case "token":
+                self.token(event)
             case "text":
                 echo(data["text"])
             case "warning":
@@ -85,6 +92,24 @@ class Plain:
         done, total = event.data["done"], event.data["total"]
         if done < total and time.monotonic() - self.told >= QUIET_SECONDS:
             self.say(f"  {name_of(event)} {done}/{total}{self.speed.words('  ')}")
+
+    def token(self, event: Event) -> None:
+        """Show the first sequence as it is written; the others are kept until it is done."""
+        sequence, text = event.data["sequence"], event.data["text"]
+        self.tokens += event.data["id"] >= 0
+        self.speed.add(event._replace(data={"done": self.tokens, "unit": "tok"}))
+        self.texts[sequence] = self.texts.get(sequence, "") + text
+        if sequence == 0 and text:
+            write(text)
+
+    def end_texts(self) -> None:
+        """End the line of what was written, and show the other sequences of the batch."""
+        first, *others = (text for _, text in sorted(self.texts.items()))
+        self.texts = {}
+        if not first.endswith("\n"):
+            write("\n")
+        for text in others:
+            echo(f"\n{text}")
 
     def saved(self, path: Path) -> None:
         echo(path)
@@ -134,6 +159,16 @@ class Bars(Plain):
             )
         elif event.kind == "done":
             self.bars.update(self.node, visible=False)
+
+    def token(self, event: Event) -> None:
+        """Text takes the place of the bars while it is written."""
+        if not self.texts:
+            self.live.stop()
+        super().token(event)
+
+    def end_texts(self) -> None:
+        super().end_texts()
+        self.live.start()
 
     def progress(self, event: Event) -> None:
         self.speed.add(event)

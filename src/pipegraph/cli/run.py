@@ -81,7 +81,7 @@ def command(
         if cause := error.__cause__:
             _locate(cause, debug)
         raise
-    if not any(event.kind in ("saved", "text") for event in result.events.since()):
+    if not any(event.kind in ("saved", "text", "token") for event in result.events.since()):
         hint = "add a node that does, e.g. SaveImage or PreviewAny"
         echo(f"{click.style('warning', fg='yellow')}: no node of this graph saved or showed anything; {hint}", err=True)
     if not as_json:

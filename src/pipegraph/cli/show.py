@@ -53,6 +53,15 @@ def echo(message: Any, err: bool = False) -> None:
         mute(sys.stderr if err else sys.stdout)
 
 
+def write(text: str) -> None:
+    """Print a piece of text on stdout, at once and without a line break; as with ``echo``, the reader may have gone."""
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        mute(sys.stdout)
+
+
 def mute(stream: TextIO) -> None:
     """Let what is written to a stream, and what it still holds, go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
