@@ -1,7 +1,7 @@
 """Keys and values in pages: attention of one new token per sequence, and the writing of new tokens.
 
-A cache is (pages, page, Hkv, D): page p of a sequence is the row ``block_table[sequence, p]`` of it. An int8 cache has a
-scale for each token and head: what is stored means ``integer * scale``.
+A cache is (pages, page, Hkv, D): page p of a sequence is the row ``block_table[sequence, p]`` of it. An int8 cache has
+a scale for each token and head: what is stored means ``integer * scale``.
 """
 
 from __future__ import annotations
@@ -194,9 +194,7 @@ def _check_cache(
     if k[1] != torch.int8:
         if k_scale or v_scale:
             raise KernelError(f"{op}: scales are for int8 caches only")
-    elif (
-        not k_scale or k_scale != v_scale or k_scale[0] != k[0][:3] or k_scale[1] not in (torch.float16, torch.float32)
-    ):
+    elif k_scale != v_scale or k_scale not in ((k[0][:3], torch.float16), (k[0][:3], torch.float32)):
         raise KernelError(f"{op}: an int8 cache needs k_scale and v_scale {tuple(k[0][:3])}, float16 or float32")
 
 

@@ -46,7 +46,8 @@ def _tiles(
         if BIAS is not None:
             inside = (rows < sq)[:, None] & (n < left)[None, :]
             at = BIAS + rows.to(tl.int64)[:, None] * sbm + (n0 + n).to(tl.int64)[None, :] * sbn
-            scores += tl.load(at, mask=inside, other=0.0).to(tl.float32) * LOG2_E
+            bias = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+            scores += bias * LOG2_E
         if EDGE:
             seen = (n < left)[None, :]
             if CAUSAL:
@@ -58,7 +59,7 @@ def _tiles(
                 at = MASK + rows.to(tl.int64)[:, None] * smm + (n0 + n).to(tl.int64)[None, :] * smn
                 seen = tl.load(at, mask=seen & (rows < sq)[:, None], other=0) != 0
             if BIAS is not None:
-                seen = seen & (scores != float("-inf"))
+                seen = seen & (bias != float("-inf"))
             if HIDES:
                 bad = is_bad(v0)
                 if E1 > 0:
@@ -213,7 +214,8 @@ def _launch(
     if causal and sq == 1 and window is None and cu is None:
         causal = False  # the last query sees all keys
     dim, value_dim, heads = q.shape[3], v.shape[3], q.shape[1]
-    config = attention_config(architecture(), q.element_size(), max(dim, value_dim), sq)
+    masked = mask is not None or bias is not None
+    config = attention_config(architecture(), q.element_size(), max(dim, value_dim), sq, masked)
     (d0, d1), (e0, e1) = split(dim), split(value_dim)
     tiles = triton.cdiv(sq, config.rows)
     before, after = scale_and_cap(scale, softcap)

@@ -21,7 +21,7 @@ class Config(NamedTuple):
     stages: int
 
 
-_SMALL: Final = {64: Config(64, 64, 4, 3), 128: Config(64, 64, 4, 2), 256: Config(64, 32, 8, 2)}
+_SMALL: Final = {64: Config(64, 64, 4, 3), 128: Config(128, 64, 8, 2), 256: Config(64, 32, 8, 2)}
 _TABLES: Final = {
     "sm_80": {64: Config(128, 64, 4, 3), 128: Config(128, 64, 8, 2), 256: Config(64, 64, 8, 2)},
     "sm_86": _SMALL,
@@ -29,20 +29,30 @@ _TABLES: Final = {
     "sm_90": {64: Config(128, 64, 4, 3), 128: Config(128, 64, 8, 3), 256: Config(128, 32, 8, 2)},
     "sm_100": {64: Config(128, 64, 8, 3), 128: Config(128, 64, 8, 2), 256: Config(128, 32, 8, 2)},
     "sm_120": _SMALL,
-    "gfx942": {64: Config(64, 64, 4, 1), 128: Config(64, 64, 4, 1), 256: Config(64, 32, 4, 1)},
+    "gfx942": {64: Config(64, 64, 4, 1), 128: Config(64, 32, 4, 1), 256: Config(64, 32, 4, 1)},
 }
 """Architecture -> head size up to which it holds -> config, for 16-bit tensors."""
-_SINGLE: Final = {64: Config(64, 32, 4, 2), 128: Config(64, 32, 8, 1), 256: Config(32, 32, 8, 1)}
+_SINGLE: Final = {64: Config(64, 32, 8, 1), 128: Config(32, 32, 8, 1), 256: Config(32, 32, 8, 1)}
 """float32, which no tensor core computes exactly, on every architecture."""
 _NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
 
 
-def attention_config(arch: str, itemsize: int, head_size: int, queries: int) -> Config:
-    """For ``attention`` and ``attention_varlen``; ``head_size`` is the larger of the two, ``queries`` the most rows."""
+def attention_config(arch: str, itemsize: int, head_size: int, queries: int, masked: bool = False) -> Config:
+    """For ``attention`` and ``attention_varlen``.
+
+    Args:
+        arch: As ``available.architecture`` gives it.
+        itemsize: Bytes of an element of q.
+        head_size: The larger of the two.
+        queries: Of the longest sequence.
+        masked: There is a mask or bias, whose tiles take registers, too.
+    """
     if arch == INTERPRETER:
         return Config(32, 32, 4, 1)
     table = _SINGLE if itemsize == 4 else _TABLES.get(_NEAREST.get(arch, arch), _SMALL)
     found = next(config for size, config in table.items() if head_size <= size)
+    if masked:
+        found = found._replace(keys=32)
     if queries <= found.rows // 2:  # few queries: no rows in vain, and as many blocks as there are heads
         rows = max(16, 1 << (queries - 1).bit_length())
         return found._replace(rows=rows, warps=4 if rows >= 64 or itemsize == 4 else min(4, found.warps))

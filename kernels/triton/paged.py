@@ -1,7 +1,8 @@
 """Attention of one token per sequence over pages of keys and values, and the writing of pages.
 
-The keys of a sequence are cut into parts (split-K, Flash-Decoding) so that few sequences still fill a GPU; the parts are
-merged in a fixed order. The query heads that share a key head are the rows of one program, which reads each key once.
+The keys of a sequence are cut into parts (split-K, Flash-Decoding) so that few sequences still fill a GPU; the parts
+are merged in a fixed order. The query heads that share a key head are the rows of one program, which reads each key
+once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def decode_kernel(
     E: tl.constexpr, EP: tl.constexpr, GROUP: tl.constexpr, G: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
     WINDOW: tl.constexpr, SOFTCAP: tl.constexpr, BY_8: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """One part of the keys for up to G query heads of one sequence: PARTS (splits, B, Hq, E) and SUMS (splits, B, Hq)."""
+    """One part of the keys for up to G query heads of a sequence: PARTS (splits, B, Hq, E) and SUMS (splits, B, Hq)."""
     if BY_8:  # see attention_kernel
         skp, skt, skh = skp // 8 * 8, skt // 8 * 8, skh // 8 * 8
         svp, svt, svh = svp // 8 * 8, svt // 8 * 8, svh // 8 * 8
