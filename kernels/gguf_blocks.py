@@ -101,11 +101,20 @@ class GgufWeight:
             out[start : start + step] = _values(layout.unpack(part.reshape(-1, layout.bytes))).view(len(part), width)
         return out
 
-    def to_qweight(self) -> QWeight | None:
-        """The same values as ``QWeight``, for kernels that read that; None if it cannot hold them exactly."""
+    @property
+    def exact(self) -> bool:
+        """Whether ``QWeight`` can hold the same values."""
+        return LAYOUTS[self.kind].exact
+
+    def to_qweight(self) -> QWeight:
+        """The same values as ``QWeight``, for kernels that read that.
+
+        Raises:
+            ValueError: it cannot hold them, see ``exact``.
+        """
         layout, (rows, _) = LAYOUTS[self.kind], self.shape
         if not layout.exact:
-            return None
+            raise ValueError(f"{self.kind} has values that a QWeight cannot hold")
         groups = layout.unpack(self.data.reshape(-1, layout.bytes))
         codes, scale = groups.codes.reshape(rows, -1), groups.scale.reshape(rows, -1)
         if groups.minus is not None:

@@ -73,6 +73,8 @@ def from_bfl(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
 def _renamed(name: str, piece: Piece, width: int) -> dict[str, Piece]:
     stem, _, kind = name.rpartition(".")
     kind = "weight" if kind == "scale" else kind
+    if kind not in ("weight", "bias"):
+        return {}
     if new := TOP.get(stem):
         # BFL keeps (shift, scale), diffusers (scale, shift).
         return {f"{new}.{kind}": piece.swapped() if new == "norm_out.linear" else piece}

@@ -104,7 +104,7 @@ def _fill(
                     packed[layer] = found, ""
                     continue
                 if quantize and not kept(part.class_name, layer, piece.shape, quantize):
-                    wide = reader.dense(piece, torch.float32).to(device)
+                    wide = reader.dense(piece, torch.float32, mapped=False).to(device)
                     packed[layer] = quantized_weight(wide, quantize), quantize
                     continue
             kind = torch.float32 if any(e in name.split(".") for e in exact) else dtype
@@ -125,7 +125,7 @@ def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight 
     if weight is None or device.type == "cpu":
         return weight
     moved = weight.to(device)
-    return (moved.to_qweight() or moved) if isinstance(moved, GgufWeight) else moved
+    return moved.to_qweight() if isinstance(moved, GgufWeight) and moved.exact else moved
 
 
 def _check_names(part: Part, wanted: Mapping[str, Any], pieces: Mapping[str, Piece]) -> None:

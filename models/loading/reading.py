@@ -41,8 +41,8 @@ class Reader:
         for file in self._files.values():
             file.close()
 
-    def dense(self, piece: Piece, dtype: torch.dtype) -> Tensor:
-        """The tensor in a float type, unpacked where it is packed; mapped if it is stored just so."""
+    def dense(self, piece: Piece, dtype: torch.dtype, *, mapped: bool = True) -> Tensor:
+        """The tensor in a float type, unpacked where it is packed; if it is stored just so, mapped or read."""
         if piece.dtype in BLOCKS:
             block, size = BLOCKS[piece.dtype]
             blocks = GgufWeight(self._bytes(piece).view(-1, size), piece.dtype)
@@ -53,7 +53,7 @@ class Reader:
             return packed.dequantize(dtype)
         stored = DTYPES[piece.dtype]
         if stored == dtype:
-            return self._typed(piece, mapped=True)
+            return self._typed(piece, mapped)
         return self._cast(piece, stored, dtype)
 
     def packed(self, piece: Piece) -> QWeight | GgufWeight | None:

@@ -16,7 +16,7 @@ CPU = Place(torch.device("cpu"), torch.float32)
 class Context:
     """What nodes say, kept."""
 
-    device, dtype = "cpu", "auto"
+    device, dtype, quantize = "cpu", "auto", ""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
@@ -46,6 +46,7 @@ def spec(fn: Callable[..., Any]) -> NodeSpec:
 PORTS = {
     loaders.load_checkpoint: ("CheckpointLoaderSimple", "ckpt_name", "MODEL CLIP VAE"),
     loaders.load_diffusion_model: ("UNETLoader", "unet_name weight_dtype", "MODEL"),
+    loaders.load_gguf_model: ("UnetLoaderGGUF", "unet_name", "MODEL"),
     loaders.load_clip: ("CLIPLoader", "clip_name type device", "CLIP"),
     loaders.load_dual_clip: ("DualCLIPLoader", "clip_name1 clip_name2 type device", "CLIP"),
     loaders.load_vae: ("VAELoader", "vae_name", "VAE"),

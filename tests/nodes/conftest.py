@@ -27,6 +27,7 @@ class Context:
     node_id: str = "9"
     device: str = "cpu"
     dtype: str = "auto"
+    quantize: str = ""
 
     def warn(self, message: str) -> None:
         raise AssertionError(message)
