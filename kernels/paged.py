@@ -18,6 +18,8 @@ from .triton import available
 
 Result = Tensor | tuple[Tensor, Tensor]
 Pair = tuple[tuple[int, ...], torch.dtype]
+SCALES = (torch.float16, torch.float32, torch.float64)
+"""Dtypes of scales; the last is for tests."""
 
 
 class Signature(NamedTuple):
@@ -194,7 +196,7 @@ def _check_cache(
     if k[1] != torch.int8:
         if k_scale or v_scale:
             raise KernelError(f"{op}: scales are for int8 caches only")
-    elif k_scale != v_scale or k_scale not in ((k[0][:3], torch.float16), (k[0][:3], torch.float32)):
+    elif k_scale != v_scale or not k_scale or k_scale[0] != k[0][:3] or k_scale[1] not in SCALES:
         raise KernelError(f"{op}: an int8 cache needs k_scale and v_scale {tuple(k[0][:3])}, float16 or float32")
 
 

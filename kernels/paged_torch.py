@@ -89,10 +89,15 @@ def append_torch(
             cache[place], scale[place] = quantize_tokens(x[kept], scale.dtype)
 
 
+def smallest(scale_dtype: torch.dtype) -> float:
+    """The least scale: the smallest normal number, of float32 at least, in which it is computed."""
+    return float(max(torch.finfo(scale_dtype).tiny, torch.finfo(torch.float32).tiny))
+
+
 def quantize_tokens(x: Tensor, scale_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """(..., D) as int8 and (...) scales, as ``kv_append`` says."""
     wide = x.float()
-    scale = (wide.abs().amax(-1) / 127).clamp(min=torch.finfo(scale_dtype).tiny)
+    scale = (wide.abs().amax(-1) / 127).clamp(min=smallest(scale_dtype))
     scale = torch.where(wide.isfinite().all(-1), scale, torch.nan).to(scale_dtype)
     steps = (wide / scale.float()[..., None]).round().clamp(-127, 127).nan_to_num(0)
     return steps.to(torch.int8), scale

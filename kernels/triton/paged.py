@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..attention_reference import Result
+from ..paged_torch import smallest
 from .attention import scale_and_cap
 from .attention_parts import LN_2, in_base_2, online_softmax
 from .available import architecture, processors
@@ -175,7 +176,7 @@ def kv_append(
             k, v, k_cache, v_cache, k_scale, v_scale, slots.contiguous(), *k.stride()[:2], *v.stride()[:2],
             *k_cache.stride()[:3], *v_cache.stride()[:3], *_strides(k_scale), *_strides(v_scale), heads, D=dim,
             DP=triton.next_power_of_2(dim), E=value_dim, EP=triton.next_power_of_2(value_dim), PAGE=k_cache.shape[1],
-            SMALLEST=0.0 if k_scale is None else torch.finfo(k_scale.dtype).tiny, num_warps=1, enable_fp_fusion=True,
+            SMALLEST=0.0 if k_scale is None else smallest(k_scale.dtype), num_warps=1, enable_fp_fusion=True,
         )  # fmt: skip
 
 
