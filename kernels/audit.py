@@ -1,7 +1,7 @@
 """Strict mode: prove that no attention and no large matrix product goes round the kernel layer.
 
 It watches what torch really launches, below every Python hook, and asks of each attention and matrix product whether
-a registered back end is among its callers:
+a registered back end is among its callers; launches of Triton kernels are counted for the back end that made them:
 
     with strict() as seen:
         network(...)
@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .dispatch import OPS, backends
+from .triton import available
 
 _FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "multi_head_attention", "flex_attention")
 _PRODUCTS = frozenset(
@@ -84,8 +85,30 @@ def audit(min_flops: int = 1) -> Iterator[Seen]:
     """Like :func:`strict`, but only records what escaped."""
     codes = {b.fn.__code__: op for op in OPS for b in backends(op).values()}
     mode = _Watch(codes, min_flops)
-    with mode:
+    with mode, _triton_launches(mode):
         yield mode.seen
+
+
+@contextmanager
+def _triton_launches(mode: _Watch) -> Iterator[None]:
+    """Let the watch see launches that torch does not know of."""
+    if available.missing() or available.interpreting():
+        yield
+        return
+    from triton.runtime.jit import JITFunction
+
+    run = JITFunction.run
+
+    def seen(self: Any, *args: Any, **options: Any) -> Any:
+        out = run(self, *args, **options)
+        mode.judge(f"triton {self.fn.__name__}", [a for a in args if isinstance(a, Tensor)])
+        return out
+
+    JITFunction.run = seen
+    try:
+        yield
+    finally:
+        JITFunction.run = run
 
 
 class _Watch(TorchDispatchMode):
@@ -100,10 +123,10 @@ class _Watch(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         fused = any(part in name for part in _FUSED) or ("softmax" in name and tensors[0].ndim >= 3)
         if fused or (name in _PRODUCTS and out.numel() * tensors[-2].shape[-1] >= self.min_flops):
-            self._judge(name, tensors)
+            self.judge(name, tensors)
         return out
 
-    def _judge(self, name: str, tensors: list[Tensor]) -> None:
+    def judge(self, name: str, tensors: list[Tensor]) -> None:
         """Count a launch for the op whose back end called it, or record that it escaped."""
         frame: FrameType | None = sys._getframe(2)
         caller = ""

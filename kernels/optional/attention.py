@@ -59,18 +59,22 @@ def flashinfer(
     q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, causal: bool, window: int | None, scale: float,
     softcap: float | None, sinks: None, return_lse: bool,
 ) -> Result:  # fmt: skip
-    """FlashInfer's single prefill (arXiv 2501.01005): (S, H, D); its log-sum-exp is in base 2."""
+    """FlashInfer's single prefill (arXiv 2501.01005), a sequence at a time: (S, H, D); log-sum-exps are in base 2."""
     from flashinfer import single_prefill_with_kv_cache
 
     if causal and not _finite(v):
         return _reference(q, k, v, causal, window, scale, softcap, return_lse)
-    found = single_prefill_with_kv_cache(
-        *(t[0].transpose(0, 1).contiguous() for t in (q, k, v)), causal=causal, sm_scale=scale, return_lse=return_lse,
-        window_left=-1 if window is None else window - 1, logits_soft_cap=softcap,
-    )  # fmt: skip
+    found = [
+        single_prefill_with_kv_cache(
+            *(t.transpose(0, 1).contiguous() for t in one), causal=causal, sm_scale=scale, return_lse=return_lse,
+            window_left=-1 if window is None else window - 1, logits_soft_cap=softcap,
+        )
+        for one in zip(q, k, v, strict=True)
+    ]  # fmt: skip
     if not return_lse:
-        return found.transpose(0, 1)[None]
-    return found[0].transpose(0, 1)[None], found[1].T[None] * math.log(2)
+        return torch.stack(found).transpose(1, 2)
+    outs, lses = zip(*found, strict=True)
+    return torch.stack(outs).transpose(1, 2), torch.stack(lses).transpose(1, 2) * math.log(2)
 
 
 def sage(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, scale: float, **_: Any) -> Result:
@@ -106,14 +110,13 @@ def _reference(
     return reference(q, k, v, causal=causal, window=window, scale=scale, softcap=softcap, return_lse=lse)
 
 
-def _unless(s: Signature, sizes: Callable[[int], bool], *, plain: str = "", alone: bool = False) -> str:
+def _unless(s: Signature, sizes: Callable[[int], bool], *, plain: str = "") -> str:
     """The reasons to refuse that several share.
 
     Args:
         s: The call.
         sizes: Which head sizes it takes.
         plain: Flags of the call, by name, that it does not take.
-        alone: It takes no batch.
     """
     if s.device != "cuda":
         return f"takes cuda tensors, not {s.device}"
@@ -123,8 +126,6 @@ def _unless(s: Signature, sizes: Callable[[int], bool], *, plain: str = "", alon
         return f"does not take head sizes {s.q[3]} and {s.v[3]}"
     if not (s.q[0] and s.q[2] and s.k[2]):
         return "takes no empty batch, queries or keys"
-    if alone and s.q[0] != 1:
-        return "takes one sequence, no batch"
     if given := [flag for flag in plain.split() if getattr(s, flag) not in (None, False)]:
         return f"has no {', '.join(given)}"
     return ""
@@ -141,7 +142,7 @@ def _refuses_flash(s: Signature) -> str:
 def _refuses_flashinfer(s: Signature) -> str:
     if s.causal and s.q[2] > s.k[2]:
         return "leaves open what rows give that see no key"
-    return _unless(s, lambda d: d in (64, 128, 256), plain="mask bias sinks", alone=True)
+    return _unless(s, lambda d: d in (64, 128, 256), plain="mask bias sinks")
 
 
 def _refuses_sage(s: Signature) -> str:

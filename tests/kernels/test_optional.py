@@ -68,7 +68,7 @@ def signature(**changes: Any) -> Signature:
         ("flash-attn", dict(v=(1, 8, 64, 64)), "does not take head sizes 128 and 64"),
         ("flash-attn", dict(k=(1, 8, 0, 128), v=(1, 8, 0, 128)), "takes no empty batch, queries or keys"),
         ("flash-attn", dict(causal=True, window=9, lse=True, softcap=True), ""),
-        ("flashinfer", dict(q=(2, 8, 64, 128)), "takes one sequence, no batch"),
+        ("flashinfer", dict(q=(2, 8, 64, 96), v=(2, 8, 64, 96)), "does not take head sizes 96 and 96"),
         ("flashinfer", dict(k=(1, 8, 9, 128), causal=True), "leaves open what rows give that see no key"),
         ("sage", dict(causal=True, k=(1, 8, 99, 128)), "causal needs as many queries as keys"),
         ("sage", dict(lse=True), "has no lse"),
