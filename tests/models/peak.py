@@ -1,0 +1,32 @@
+"""Build a text encoder from a file in a process of its own; print in MB how far its memory grew, its network and all.
+
+python peak.py FILE QUANTIZE SMALL_FILE
+"""
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+from pipegraph.models.loading.networks import build
+from pipegraph.models.loading.parts import part
+
+
+def resident(kind: str) -> float:
+    """Memory of this process in MB: VmRSS is now, VmHWM the most since it was last set back."""
+    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    file, quantize, small = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    build(part(small, "t5"), torch.device("cpu"), torch.float32, quantize)  # what is loaded once for all
+    Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back
+    before = resident("VmRSS")
+    network = build(part(file, "t5"), torch.device("cpu"), torch.float32, quantize)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(resident("VmHWM") - before, network.pipegraph_nbytes / (1 << 20), most)
