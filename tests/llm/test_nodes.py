@@ -1,0 +1,209 @@
+"""The nodes in graphs, on a tiny model of random weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pipegraph as pg
+from pipegraph.cli import main
+from pipegraph.models.llm.tokenizer import Tokenizer
+from pipegraph.runtime.errors import Cancelled, RunError
+
+LLM = ["llm", "llm"]
+LOAD = {"class_type": "LoadLLM", "inputs": {"llm_name": "tiny"}}
+FORM = '{"type": "object", "properties": {"n": {"type": "integer", "maximum": 99, "minimum": 0}}, "required": ["n"]}'
+Run = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path, llm_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(llm_folder, tmp_path / "models" / "llm" / "tiny")
+    torch.set_num_threads(1)
+
+
+def graph(outputs: dict[str, Any], **nodes: tuple[str, dict[str, Any]]) -> Any:
+    """A graph that may use the tiny model, as a workflow."""
+    made = {name: {"class_type": kind, "inputs": inputs} for name, (kind, inputs) in nodes.items()}
+    document = {"pipegraph": 1, "nodes": {"llm": LOAD, **made}, "outputs": outputs}
+    Path("graph.json").write_text(json.dumps(document))
+    return pg.load("graph.json")
+
+
+def prompt(text: str = "The quick") -> dict[str, tuple[str, dict[str, Any]]]:
+    return {
+        "tokens": ("Tokenize", {"llm": LLM, "text": text}),
+        "read": ("LLMPrefill", {"llm": LLM, "tokens": ["tokens", "tokens"]}),
+    }
+
+
+def events(result: Any, kind: str) -> list[Any]:
+    return [e for e in result.events.since() if e.kind == kind]
+
+
+def test_one_prefill_and_several_decodes(tokenizer: Tokenizer) -> None:
+    hot = ("SamplingParams", {"temperature": 1.5})
+    base = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 12, "sampling": ["hot", "sampling"]}
+    again = {"llm": LLM, "cache": ["b", "cache"], "max_tokens": 5}
+    result = graph(
+        {"a": ["a", "text"], "b": ["b", "text"], "c": ["c", "text"], "ids": ["a", "tokens"], "on": ["on", "text"]},
+        hot=hot, a=("LLMDecode", base | {"seed": 1}), b=("LLMDecode", base | {"seed": 2}),
+        c=("LLMDecode", base | {"seed": 1, "max_tokens": 13}), on=("LLMDecode", again), **prompt(),
+    ).run()  # fmt: skip
+    assert [e.node for e in events(result, "started")].count("read") == 1
+    assert result["a"] != result["b"]
+    assert result["c"].startswith(result["a"])
+    for node in ("a", "b", "c", "on"):
+        told = [e.data for e in events(result, "token") if e.node == node]
+        assert "".join(d["text"] for d in told) == result.outputs[node]
+    told = [e.data["id"] for e in events(result, "token") if e.node == "a" and e.data["id"] >= 0]
+    assert tuple(told) == result["ids"].ids[0]
+    notes = result.record["notes"]
+    assert notes["read"]["llm"]["prompt_tokens"] == len(tokenizer.encode("The quick"))
+    assert notes["a"]["llm"]["reply_tokens"] == len(told)
+    assert {"ttft_ms", "decode_tokens_per_s", "inter_token_ms", "kv_bytes"} <= notes["a"]["llm"].keys()
+
+
+def test_only_what_a_seed_changes_runs_again() -> None:
+    decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 4}
+    workflow = graph({"text": ["say", "text"]}, say=("LLMDecode", decode), **prompt("A tower"))
+    first = workflow.run({"say.seed": 1})
+    again = workflow.run({"say.seed": 1})
+    assert "say" in again.cached and again["text"] == first["text"]
+    other = workflow.run({"say.seed": 2})
+    assert [e.node for e in events(other, "started")] == ["say"]
+
+
+def test_a_chat_by_parts_and_in_one() -> None:
+    talk = {"llm": LLM, "message": "What is a lighthouse?", "system": "Be brief."}
+    one = {"llm": LLM, "prompt": "What is a lighthouse?", "system": "Be brief.", "max_length": 10}
+    result = graph(
+        {"text": ["chat", "text"], "back": ["back", "text"], "parts": ["say", "text"], "one": ["one", "text"],
+         "finish": ["one", "finish"], "count": ["again", "count"], "tokens": ["chat", "tokens"]},
+        chat=("ChatTemplate", talk), back=("Detokenize", {"llm": LLM, "tokens": ["chat", 1], "control_tokens": True}),
+        again=("Tokenize", {"llm": LLM, "text": ["chat", "text"], "control_tokens": True}),
+        read=("LLMPrefill", {"llm": LLM, "tokens": ["chat", "tokens"], "chunk": 7}),
+        say=("LLMDecode", {"llm": LLM, "cache": ["read", 0], "max_tokens": 10}), one=("TextGenerate", one),
+    ).run()  # fmt: skip
+    assert result["text"].startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n")
+    assert result["back"] == result["text"]
+    assert result["count"] == len(result["tokens"].ids[0])
+    assert result["parts"] == result["one"] != ""
+    assert result["finish"] in ("stop", "length")
+
+
+def test_replies_that_keep_to_a_form() -> None:
+    """A random model says anything else; with the form it is JSON, and what is cut is said to be."""
+    say = {"llm": LLM, "prompt": "Count!", "grammar": ["form", "grammar"]}
+    hot = ("SamplingParams", {"temperature": 3.0})
+    workflow = graph(
+        {"text": ["say", "text"], "valid": ["say", "valid"], "answer": ["parsed", "answer"]},
+        form=("StructuredOutput", {"kind": "json", "form": FORM}), hot=hot,
+        say=("TextGenerate", say | {"sampling": ["hot", 0], "max_length": 40}),
+        parsed=("ParseReply", {"text": ["say", 0]}),
+    )  # fmt: skip
+    for seed in (1, 2):
+        result = workflow.run({"say.seed": seed})
+        assert result["valid"] is True and [*json.loads(result["text"])] == ["n"]
+        assert result["answer"] == result["text"]
+    cut = workflow.run({"say.max_length": 2})
+    assert cut["valid"] is False and "does not keep to its form" in cut.warnings[0]
+    with pytest.raises(RunError, match="cut after 2 tokens"):
+        workflow.run({"say.max_length": 2, "say.when_cut": "fail"})
+    with pytest.raises(RunError, match="no JSON schema"):
+        workflow.run({"form.form": "{"})
+
+
+def test_sampling_settings_and_biases(tokenizer: Tokenizer) -> None:
+    decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 6, "sampling": ["bias", "sampling"]}
+    sampling = {"temperature": 0.0, "stop": "\\n\nnever", "stop_ids": "5, 6", "min_tokens": 2}
+    bias = {"llm": LLM, "words": "fox", "bias": 100.0, "sampling": ["s", "sampling"]}
+    result = graph(
+        {"ids": ["say", "tokens"], "sampling": ["bias", "sampling"]},
+        s=("SamplingParams", sampling), bias=("LogitBias", bias), say=("LLMDecode", decode), **prompt(),
+    ).run()  # fmt: skip
+    firsts = {tokenizer.encode("fox")[0], tokenizer.encode(" fox")[0]}
+    assert set(result["ids"].ids[0]) <= firsts
+    made = result["sampling"]
+    assert (made.stop, made.stop_ids, made.min_tokens) == (("\n", "never"), (5, 6), 2)
+    assert set(made.logit_bias) == firsts
+
+
+def test_speculation_says_the_same() -> None:
+    decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 12}
+    result = graph(
+        {"plain": ["plain", "text"], "fast": ["fast", "text"]},
+        plain=("LLMDecode", decode), fast=("SpeculativeDecode", decode | {"draft": LLM}), **prompt(),
+    ).run()  # fmt: skip
+    assert result["plain"] == result["fast"]
+    assert result.record["notes"]["fast"]["llm"]["acceptance"] == 1.0
+
+
+def test_a_prompt_that_is_too_long_is_told_before_it_is_read() -> None:
+    workflow = graph({"cache": ["read", "cache"]}, **prompt("fox " * 300))
+    with pytest.raises(RunError, match=r"reads 256 at most"):
+        workflow.run()
+    seen: list[str] = []
+    workflow.on_event = lambda event: seen.append(event.kind)
+    with pytest.raises(RunError):
+        workflow.run()
+    assert "progress" not in seen
+
+
+def test_a_run_is_cancelled_within_a_token() -> None:
+    decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 50, "sampling": ["s", 0]}
+    workflow = graph(
+        {"text": ["say", "text"]}, s=("SamplingParams", {"min_tokens": 50}), say=("LLMDecode", decode), **prompt("It")
+    )
+    seen: list[Any] = []
+
+    def listen(event: Any) -> None:
+        if event.kind == "token":
+            seen.append(event)
+            if len(seen) == 3:
+                workflow.cancel()
+
+    workflow.on_event = listen
+    with pytest.raises(Cancelled):
+        workflow.run()
+    assert len(seen) == 3
+
+
+def test_chat_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def call(*args: str) -> tuple[str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["run", "chat.json", "--model", "tiny", "--message", "Hi", "--max-tokens", "8", *args])
+        out, err = capsys.readouterr()
+        assert left.value.code == 0, err
+        return out, err
+
+    out, err = call("--seed", "3")
+    told, _ = call("--seed", "4", "--json")
+    lines = [json.loads(line) for line in told.splitlines()]
+    tokens = [line for line in lines if line["event"] == "token"]
+    assert "".join(t["text"] for t in tokens) == out.removesuffix("\n")
+    assert all(t["sequence"] == 0 and t["title"] == "LLM Decode" for t in tokens)
+    assert "warning" not in err and "tok" in err
+    system, _ = call("--system", "Be brief.", "--temperature", "2")
+    assert system != out
+
+
+def test_a_missing_model_says_how_to_get_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "nowhere")
+    with pytest.raises(SystemExit) as left:
+        main(["validate", "chat.json", "--model", "smollm2"])
+    assert left.value.code == 2
+    assert "pipegraph models add smollm2" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        main(["models", "add"])
+    assert left.value.code == 2 and "SmolLM2-135M-Instruct" in capsys.readouterr().err
