@@ -99,7 +99,7 @@ def compile_all(calls: dict[Hashable, Call], architecture: str) -> tuple[dict[st
 def every() -> list[Any]:
     """(graph, quantization, architecture), all but one marked slow."""
     combinations = [(FAST[0], quantize, arch) for quantize in ("", "q8", "fp8", "w4") for arch in SHARED]
-    combinations += [(name, "", "sm_90") for name in ready_made.names() if name != FAST[0]]
+    combinations += [(name, "", "sm_90") for name in ready_made.names() if name.startswith("flux") and name != FAST[0]]
     return [pytest.param(*c, marks=() if c == FAST else pytest.mark.slow) for c in combinations]
 
 

@@ -19,7 +19,7 @@ def pixels(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.asarray(picture).astype(np.int64)
 
 
-@pytest.mark.parametrize("name", ready_made.names())
+@pytest.mark.parametrize("name", [n for n in ready_made.names() if n.startswith("flux")])
 def test_each_makes_a_picture_and_the_picture_makes_itself_again(name: str, tmp_path: Path) -> None:
     result = pg.load(name, out=tmp_path / "a").run(seed=7, steps=2)
     assert result["image"].shape == (1, 128, 128, 3) and len(result.files) == 1
