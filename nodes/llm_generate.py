@@ -107,7 +107,7 @@ def llm_prefill(
     """
     from pipegraph.models.llm.prefill import prefill
 
-    made = yield from prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv)
+    made = yield from _read(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
     ctx.note("llm", made.stats.record())
     return made
 
@@ -239,7 +239,7 @@ def text_generate(
     else:
         assert llm.tokenizer is not None  # _set_up made sure
         ids = llm.tokenizer.encode(prompt)
-    read = yield from prefill(llm, Values((ids,)))
+    read = yield from _read(prefill(llm, Values((ids,))))
     reply = yield from _tokens(decode(llm, read, params, constraint=constraint, stopper=stopper))
     made = _replied(ctx, reply, constraint, when_cut)
     return Generated(made.text, made.cache, made.finish, made.valid)
@@ -259,6 +259,16 @@ def _set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -
     stops = llm.facts.stop_ids | set(params.stop_ids)
     constraint = grammar and Constraint(grammar, llm.tokenizer, llm.facts.vocabulary, stops)
     return params, constraint, Stopper(llm.tokenizer, params.stop)
+
+
+def _read(made: Any) -> Generator[Progress, None, Any]:
+    """The events of a prefill as those of a node; gives what was read."""
+    while True:
+        try:
+            step = next(made)
+        except StopIteration as end:
+            return end.value
+        yield Progress(step.done, step.total, "tok")
 
 
 def _tokens(made: Any) -> Generator[Token, None, Any]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from pipegraph.runtime.node import Progress
 
 from .cache import KVCache, KVKind
 from .llm import LLM, Tokens
 from .session import Row, Session
 from .stats import Stats
+
+
+class Progress(NamedTuple):
+    """Yielded after each chunk: ``done`` of ``total`` tokens."""
+
+    done: int
+    total: int
 
 
 class ContextOverflow(ValueError):
@@ -67,7 +73,7 @@ def prefill(
             logits[sequence] = found[row : row + 1]
         session.working.trim()
         done += sum(len(ids) for _, ids in rows)
-        yield Progress(done, total, "tok")
+        yield Progress(done, total)
     held = session.freeze()
     stats = Stats(prompt_tokens=total, prefill_s=time.perf_counter() - began, kv_bytes=held.nbytes)
     return Prefilled(held, torch.cat(logits), stats)
