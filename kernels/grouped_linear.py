@@ -59,6 +59,7 @@ def grouped_linear(
     Returns:
         (T, N) in the dtype of x.
     """
+    kind: Any
     if isinstance(weights, Tensor):
         shape, kind = tuple(weights.shape), weights.dtype
     else:

@@ -301,7 +301,8 @@ def joined(weight: QWeight, low_rank: LowRank | None) -> LowRank | None:
 
 def side_paths(weight: QWeight | None, low_rank: LowRank | None) -> list[LowRank]:
     """The low-rank part of a weight, if it has one, and that of a call: apart, so that one of zeros changes no bit."""
-    return [part for part in (weight and weight.low_rank, low_rank) if part is not None]
+    own = None if weight is None else weight.low_rank
+    return [part for part in (own, low_rank) if part is not None]
 
 
 def w8a8(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import torch
@@ -47,7 +48,7 @@ class Layout(NamedTuple):
     """Dimensions of ``scale``: 0 for one, 1 for one a row, 2 for one a group."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class QWeight:
     """A packed weight (N, K)."""
 
@@ -133,7 +134,7 @@ class QWeight:
     def device(self) -> torch.device:
         return self.data.device
 
-    @property
+    @cached_property  # read in every call
     def layout(self) -> Layout:
         return Layout(self.data.dtype, self.group, self.rotate, self.scale.ndim)
 
@@ -173,11 +174,9 @@ class QWeight:
 
     def buffers(self) -> dict[str, Tensor]:
         """Every tensor, by a name that a safetensors file can hold."""
-        low = self.low_rank
-        all_ = {
-            "data": self.data, "scale": self.scale, "zero": self.zero,
-            "down": low and low.down, "up": low and low.up,
-        }  # fmt: skip
+        all_ = {"data": self.data, "scale": self.scale, "zero": self.zero}
+        if self.low_rank is not None:
+            all_ |= {"down": self.low_rank.down, "up": self.low_rank.up}
         return {name: t for name, t in all_.items() if t is not None}
 
     def meta(self) -> dict[str, str | int]:

@@ -59,6 +59,13 @@ def weights_config(arch: str, kind: str, itemsize: int, rows: int) -> Config:
     return Config(128, 128, 64, 8, 3)
 
 
+def weights_splits(processors: int, tiles: int, config: Config, k: int) -> int:
+    """In how many parts to sum over k where tiles are too few to keep the device busy: those of few rows."""
+    if config.rows > 32 or not tiles:
+        return 1
+    return max(1, min(2 * processors // tiles, k // (4 * config.depth), 16))
+
+
 def bytes_config(arch: str, rows: int) -> Config:
     """For 8-bit x times 8-bit weights."""
     if arch == INTERPRETER:

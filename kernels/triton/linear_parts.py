@@ -122,10 +122,10 @@ def columns_last(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 or x.shape[-1] <= 1 else x.contiguous()
 
 
-def launch(kernel: Any, programs: int, *args: Any, warps: int, **constants: Any) -> None:
-    """Start a kernel; none if there is nothing to do."""
-    if programs:
-        kernel[(programs,)](*args, **constants, num_warps=warps, enable_fp_fusion=True)
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, warps: int, **constants: Any) -> None:
+    """Start a kernel; not if there is nothing to do."""
+    if all(grid):
+        kernel[grid](*args, **constants, num_warps=warps, enable_fp_fusion=True)
 
 
 __all__ = ["Activation", "Finish", "activate", "columns_last", "finish", "flat", "launch", "prepare", "tile_of"]

@@ -61,7 +61,7 @@ def linear(
     config = bytes_config(architecture(), m)
     end = prepare(x, n, bias, joined(weight, low_rank), gate, residual)
     launch(
-        linear_bytes, triton.cdiv(m, config.rows) * triton.cdiv(n, config.columns), data, weight.data, scale,
+        linear_bytes, (triton.cdiv(m, config.rows) * triton.cdiv(n, config.columns),), data, weight.data, scale,
         weight.scale, *end, m, n, k, data.stride(0), weight.data.stride(0),
         weight.scale.stride(0) if weight.scale.ndim else 0, FP8=fp8, ACT=act, BM=config.rows, BN=config.columns,
         BK=config.depth, BR=16, BAND=config.band, EVEN=k % config.depth == 0, STAGES=config.stages,

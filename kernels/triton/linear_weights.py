@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ..linear import Activation, LowRank, joined
 from ..qweight import QWeight
-from .available import architecture
-from .configs_linear import weights_config
+from .available import architecture, processors
+from .configs_linear import weights_config, weights_splits
 from .linear_parts import columns_last, finish, flat, launch, prepare, tile_of
 
 BLOCK = tl.constexpr(32)
@@ -39,17 +39,20 @@ def _spread(q, s, COLUMNS: tl.constexpr, BN: tl.constexpr, EACH: tl.constexpr):
 
 @triton.jit
 def product(
-    X, W, S, Z, k, KIND: tl.constexpr, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    EVEN: tl.constexpr, STAGES: tl.constexpr,
+    X, W, S, Z, first, last, k, KIND: tl.constexpr, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Sum over k of x w. X (BM,) and W, S, Z (BN,) are pointers to the starts of rows; a scale per row is left out."""
+    """Sum of x w over [first, last) of k columns; both are multiples of BK, or the end.
+
+    X (BM,) and W, S, Z (BN,) are pointers to the starts of rows; a scale per row is left out.
+    """
     acc = tl.zeros([BM, BN], dtype=tl.float32)
     if KIND == "w4":
         # byte j of a tile holds two columns of W: those of x are 16 apart
         byte = tl.arange(0, BK // 2)
         low = byte // 16 * 32 + byte % 16
         blocks = tl.arange(0, BK // BLOCK) * BLOCK
-        for k0 in tl.range(0, k, BK, num_stages=STAGES):
+        for k0 in tl.range(first, last, BK, num_stages=STAGES):
             at = (k0 + blocks)[:, None] // GROUP
             if EVEN:
                 b = tl.load(W[None, :] + (k0 // 2 + byte)[:, None])
@@ -73,7 +76,7 @@ def product(
             acc = tl.dot(x1, w1, acc, input_precision="ieee")
     else:
         step = tl.arange(0, BK)
-        for k0 in tl.range(0, k, BK, num_stages=STAGES):
+        for k0 in tl.range(first, last, BK, num_stages=STAGES):
             if EVEN:
                 x = tl.load(X[:, None] + (k0 + step)[None, :])
                 w = tl.load(W[None, :] + (k0 + step)[:, None])
@@ -94,11 +97,14 @@ def product(
 
 @triton.jit(do_not_specialize=["m", "gate_rows"])
 def linear_weights(
-    X, W, S, Z, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, m, n, k, sxm, swn, ssn,
+    X, W, S, Z, PARTS, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, m, n, k, each, sxm, swn, ssn,
     KIND: tl.constexpr, GROUP: tl.constexpr, ACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     BR: tl.constexpr, BAND: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """One tile of act(x W^T + H U^T + bias) * gate + residual."""
+    """One tile of act(x W^T + H U^T + bias) * gate + residual.
+
+    With PARTS (splits, m, n), program (i, s) sums ``each`` columns of x only and stores that.
+    """
     i, j = tile_of(tl.program_id(0), m, n, BM, BN, BAND)
     rows = i * BM + tl.arange(0, BM)
     columns = j * BN + tl.arange(0, BN)
@@ -108,11 +114,36 @@ def linear_weights(
     if GROUP > 0:
         s = S + column * ssn
         z = Z + column * ssn if Z is not None else s
+    first = tl.program_id(1) * each
+    last = tl.minimum(first + each, k)
     acc = product(
-        X + (rows % m).to(tl.int64) * sxm, W + column * swn, s, z, k, KIND, GROUP, BM, BN, BK, EVEN, STAGES
+        X + (rows % m).to(tl.int64) * sxm, W + column * swn, s, z, first, last, k, KIND, GROUP, BM, BN, BK, EVEN, STAGES
     )  # fmt: skip
     if GROUP == 0 and S is not None:
         acc *= tl.load(S + column * ssn).to(tl.float32)[None, :]
+    if PARTS is not None:
+        at = PARTS + (tl.program_id(1) * m + rows).to(tl.int64)[:, None] * n + columns[None, :]
+        tl.store(at, acc, mask=(rows < m)[:, None] & (columns < n)[None, :])
+    else:
+        finish(
+            acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["m", "gate_rows", "splits"])
+def linear_sum(
+    PARTS, splits, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, m, n, ACT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BR: tl.constexpr,
+):  # fmt: skip
+    """Add up what ``linear_weights`` left in parts, in order, and finish one tile."""
+    wide = tl.cdiv(n, BN)
+    rows = tl.program_id(0) // wide * BM + tl.arange(0, BM)
+    columns = tl.program_id(0) % wide * BN + tl.arange(0, BN)
+    inside = (rows < m)[:, None] & (columns < n)[None, :]
+    acc = tl.zeros([BM, BN], dtype=tl.float32)
+    for s in range(0, splits):
+        at = PARTS + (s * m + rows).to(tl.int64)[:, None] * n + columns[None, :]
+        acc += tl.load(at, mask=inside, other=0.0)
     finish(
         acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR
     )  # fmt: skip
@@ -144,7 +175,7 @@ def linear_experts(
         row = tl.minimum(rows, last - 1).to(tl.int64)
         column = (columns % n).to(tl.int64)
         weights = W + tl.cast(expert, tl.int64) * swe + column * swn
-        acc = product(X + row * sxm, weights, None, None, k, "plain", 0, BM, BN, BK, EVEN, STAGES)
+        acc = product(X + row * sxm, weights, None, None, 0, k, k, "plain", 0, BM, BN, BK, EVEN, STAGES)
         biases = BIAS + expert * sbe if BIAS is not None else None
         finish(
             acc, rows, columns, last, n, OUT, som, biases, None, 0, None, 0, 0, None, 0, 1, None, 0, ACT, 16
@@ -171,13 +202,23 @@ def linear(
     group = weight.group or 0 if isinstance(weight, QWeight) else 0
     if scale is not None and group:
         scale, zero = scale.contiguous(), None if zero is None else zero.contiguous()
+    m = len(flat_x)
+    tiles = triton.cdiv(m, config.rows) * triton.cdiv(n, config.columns)
+    splits = weights_splits(processors(), tiles, config, k)
+    each = triton.cdiv(triton.cdiv(k, splits), config.depth) * config.depth
+    splits = max(1, triton.cdiv(k, each)) if k else 1
+    parts = torch.empty((splits, m, n), dtype=torch.float32, device=x.device) if splits > 1 else None
     launch(
-        linear_weights, triton.cdiv(len(flat_x), config.rows) * triton.cdiv(n, config.columns),
-        flat_x, data, scale, zero, *end, len(flat_x), n, k, flat_x.stride(0), data.stride(0),
-        scale.stride(0) if scale is not None and scale.ndim else 0, KIND=kind, GROUP=group, ACT=act, BM=config.rows,
-        BN=config.columns, BK=config.depth, BR=16, BAND=config.band, EVEN=k % config.depth == 0,
+        linear_weights, (tiles, splits), flat_x, data, scale, zero, parts, *end, m, n, k, each, flat_x.stride(0),
+        data.stride(0), scale.stride(0) if scale is not None and scale.ndim else 0, KIND=kind, GROUP=group, ACT=act,
+        BM=config.rows, BN=config.columns, BK=config.depth, BR=16, BAND=config.band, EVEN=k % config.depth == 0,
         STAGES=config.stages, warps=config.warps,
     )  # fmt: skip
+    if parts is not None:
+        launch(
+            linear_sum, (tiles,), parts, splits, *end, m, n, ACT=act, BM=config.rows, BN=config.columns, BR=16,
+            warps=4,
+        )  # fmt: skip
     return end.out.view(*x.shape[:-1], n)
 
 

@@ -41,7 +41,7 @@ def rms_norm(
     total = None if residual is None else torch.empty_like(out)
     wide = max(16, triton.next_power_of_2(n))
     launch(
-        rms_kernel, m, rows, added, None if weight is None else weight.contiguous(), out, total, eps, n,
+        rms_kernel, (m,), rows, added, None if weight is None else weight.contiguous(), out, total, eps, n,
         rows.stride(0), 0 if added is None else added.stride(0), BN=wide, warps=row_warps(wide),
     )  # fmt: skip
     return out.view(x.shape) if total is None else (out.view(x.shape), total.view(x.shape))
@@ -85,7 +85,7 @@ def ada_norm(
     scale, scb, scs = _spread(scale, x)
     wide = max(16, triton.next_power_of_2(n))
     launch(
-        ada_kernel, b * s, x, shift, scale, out, scales, eps, s, n, x.stride(0), x.stride(1), shb, shs, scb, scs,
+        ada_kernel, (b * s,), x, shift, scale, out, scales, eps, s, n, x.stride(0), x.stride(1), shb, shs, scb, scs,
         RMS=kind == "rms", QUANT=quant, BN=wide, warps=row_warps(wide),
     )  # fmt: skip
     return out if scales is None else (out, scales)
@@ -122,8 +122,8 @@ def gate_add(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
     spread, sgb, sgs = _spread(gate, x)
     wide = min(4096, max(16, triton.next_power_of_2(n)))
     launch(
-        gate_add_kernel, b * s, x, y, spread, out, s, n, x.stride(0), x.stride(1), y.stride(0), y.stride(1), sgb, sgs,
-        BN=wide, warps=row_warps(wide),
+        gate_add_kernel, (b * s,), x, y, spread, out, s, n, x.stride(0), x.stride(1), y.stride(0), y.stride(1), sgb,
+        sgs, BN=wide, warps=row_warps(wide),
     )  # fmt: skip
     return out
 

@@ -105,7 +105,7 @@ def quantize_rows(x: Tensor, format: str, block: int | None) -> tuple[Tensor, Te
     scale = torch.empty(m, dtype=torch.float32, device=x.device)
     wide = max(16, triton.next_power_of_2(n))
     args: tuple[Any, ...] = (rows, data, scale, n, rows.stride(0))
-    launch(quantize_kernel, m, *args, BN=wide, BLOCK=block or 1, FP8=fp8, warps=row_warps(wide))
+    launch(quantize_kernel, (m,), *args, BN=wide, BLOCK=block or 1, FP8=fp8, warps=row_warps(wide))
     return data.view(x.shape), scale.view(x.shape[:-1])
 
 
@@ -114,5 +114,5 @@ def rotate_rows(x: Tensor, block: int) -> Tensor:
     m, n = x.shape
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
     wide = max(16, triton.next_power_of_2(n))
-    launch(rotate_kernel, m, x, out, n, x.stride(0), BN=wide, BLOCK=block, warps=row_warps(wide))
+    launch(rotate_kernel, (m,), x, out, n, x.stride(0), BN=wide, BLOCK=block, warps=row_warps(wide))
     return out

@@ -36,8 +36,8 @@ def _threshold(
     NT: tl.constexpr = 1 << BITS
     step = tl.arange(0, NT)
     found = tl.zeros([1], dtype=tl.uint32)
-    for done in tl.static_range(0, 32, BITS):
-        tries = found + (step.to(tl.uint32) << (32 - BITS - done))
+    for shift in range(32 - BITS, -1, -BITS):
+        tries = found + (step.to(tl.uint32) << shift)
         total = tl.zeros([NT], dtype=tl.float32)
         for v0 in range(0, v, BV):
             column = v0 + tl.arange(0, BV)
@@ -48,7 +48,7 @@ def _threshold(
                 one *= _weights(z, top, temperature)
             total += tl.sum(tl.where(key[None, :] >= tries[:, None], one[None, :], 0.0), 1)
         best = tl.max(tl.where(total >= wanted, step, 0), 0)
-        found += best.to(tl.uint32) << (32 - BITS - done)
+        found += best.to(tl.uint32) << shift
     return tl.max(found, 0)
 
 
@@ -112,7 +112,7 @@ def sample_kernel(
             last = tl.maximum(last, tl.max(tl.where(p > 0, column, 0), 0))
             before += tl.sum(p, 0)
         chosen = tl.where(drawn < v, drawn, last)
-    tl.store(OUT + row, chosen.to(tl.int64))
+    tl.store(OUT + row, tl.cast(chosen, tl.int64))
 
 
 def sample(
@@ -124,6 +124,6 @@ def sample(
     out = torch.empty(b, dtype=torch.int64, device=logits.device)
     settings = [t.contiguous() for t in (temperature, top_k, top_p, min_p, seed, offset)]
     # the interpreter pays for every pass, a GPU for every register
-    wide, bits = (min(16384, max(16, triton.next_power_of_2(v))), 4) if interpreting() else (1024, 4)
-    launch(sample_kernel, b, logits, *settings, out, v, logits.stride(0), BV=wide, BITS=bits, warps=8)
+    wide, bits = (min(16384, max(16, triton.next_power_of_2(v))), 8) if interpreting() else (1024, 4)
+    launch(sample_kernel, (b,), logits, *settings, out, v, logits.stride(0), BV=wide, BITS=bits, warps=8)
     return out

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -43,13 +46,14 @@ def test_equals_float64(backend: str, dtype: torch.dtype, format: str | None) ->
 
 def test_refuses() -> None:
     x, weights, offsets = torch.ones(3, 8), torch.ones(2, 4, 8), torch.tensor([0, 1, 3], dtype=torch.int32)
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: grouped_linear(torch.ones(3, 7), weights, offsets),
         lambda: grouped_linear(x, weights, offsets[:2]),
         lambda: grouped_linear(x, weights, offsets.long()),
         lambda: grouped_linear(x, weights, offsets, torch.ones(4)),
         lambda: grouped_linear(x, weights.to(torch.int8), offsets),
         lambda: grouped_linear(x, [QWeight.quantize(torch.ones(4, 8), f) for f in ("q8", "fp8")], offsets),
-    ):
+    )
+    for call in calls:
         with pytest.raises(KernelError):
             call()

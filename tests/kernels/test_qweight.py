@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -136,7 +138,7 @@ def test_int8_and_fp8_files_are_held_exactly() -> None:
 
 def test_refuses() -> None:
     weight = random(4, 40)
-    for call in (
+    calls: tuple[Callable[[], Any], ...] = (
         lambda: QWeight.quantize(weight, "w4"),
         lambda: QWeight.quantize(random(4, 64), "w4", group=16),
         lambda: QWeight.quantize(weight, "fp8", group=8),
@@ -149,7 +151,8 @@ def test_refuses() -> None:
         lambda: QWeight.from_fp8(weight),
         lambda: QWeight.from_affine(torch.full((2, 64), 16, dtype=torch.uint8), torch.ones(2, 2), torch.ones(2, 2)),
         lambda: QWeight.from_affine(torch.zeros(2, 64, dtype=torch.uint8), torch.ones(3, 2), torch.ones(3, 2)),
-    ):
+    )
+    for call in calls:
         with pytest.raises(KernelError):
             call()
 
@@ -167,6 +170,8 @@ def test_a_layer_holds_a_packed_weight() -> None:
     layer = nn.Linear(64, 6)
     packed = QWeight.quantize(layer.weight.detach(), "q8", rotate=64)
     KernelLinear.pack(layer, packed)
+    held: Any = layer.weight
+    assert held is packed
     assert [name for name, _ in layer.named_parameters()] == ["bias"]
     assert set(layer.state_dict()) == {"bias", "weight.data", "weight.scale"}
     x = random(3, 64)
@@ -183,6 +188,7 @@ def test_a_layer_holds_a_packed_weight() -> None:
     layer.to(torch.bfloat16)  # the codes stay as they are
     assert layer.bias.dtype == torch.bfloat16 and layer.weight.data.dtype == torch.int8
     layer.to("meta")
-    assert layer.weight.device.type == "meta" and layer.weight.scale.device.type == "meta"
+    moved: Any = layer.weight
+    assert moved.device.type == "meta" and moved.scale.device.type == "meta"
     with pytest.raises(ValueError, match="does not fit"):
         KernelLinear.pack(nn.Linear(4, 4), packed)
