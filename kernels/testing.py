@@ -210,7 +210,12 @@ def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 def _tensors(value: Any) -> list[Tensor]:
     found: list[Tensor] = []
-    _map(value, lambda t: found.append(t) or t)
+
+    def find(t: Tensor) -> Tensor:
+        found.append(t)
+        return t
+
+    _map(value, find)
     return found
 
 

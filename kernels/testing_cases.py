@@ -204,14 +204,14 @@ def linear() -> Iterator[Case]:
         ("w4", dict(group=32)), ("w4", dict(group=64)), ("w4", dict(group=128)), ("w4", dict(group=32, rotate=128)),
     ]  # fmt: skip
     for format, how in packed:
-        weight = QWeight.quantize(draw(48, 256).float(), format, **how)  # type: ignore[arg-type]
+        held = QWeight.quantize(draw(48, 256).float(), format, **how)  # type: ignore[arg-type]
         what = " ".join([format, *(f"{k} {v}" for k, v in how.items())])
         for rows in (1, 33):
             low = LowRank(draw(16, 256), draw(48, 16))
-            yield Case(f"{what}, {rows} rows", dict(x=draw(rows, 256), weight=weight, bias=draw(48)))
-            yield Case(f"{what}, {rows} rows, side path", dict(x=draw(rows, 256), weight=weight, low_rank=low))
+            yield Case(f"{what}, {rows} rows", dict(x=draw(rows, 256), weight=held, bias=draw(48)))
+            yield Case(f"{what}, {rows} rows, side path", dict(x=draw(rows, 256), weight=held, low_rank=low))
         ends = dict(act="silu", gate=draw(48), residual=draw(2, 9, 48))
-        yield Case(f"{what} and all that may follow", dict(x=draw(2, 9, 256), weight=weight, bias=draw(48)) | ends)
+        yield Case(f"{what} and all that may follow", dict(x=draw(2, 9, 256), weight=held, bias=draw(48)) | ends)
 
 
 def grouped_linear() -> Iterator[Case]:
@@ -226,7 +226,7 @@ def grouped_linear() -> Iterator[Case]:
     )
     yield Case("no rows", dict(x=draw(0, 64), weights=draw(2, 48, 64), offsets=torch.zeros(3, dtype=torch.int32)))
     for format in ("q8", "fp8", "w4"):
-        packed = [QWeight.quantize(draw(48, 128).float(), format) for _ in range(4)]  # type: ignore[arg-type]
+        packed = [QWeight.quantize(draw(48, 128).float(), format) for _ in range(4)]
         yield Case(format, dict(x=draw(22, 128), weights=packed, offsets=offsets, bias=draw(4, 48)))
 
 

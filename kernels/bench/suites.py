@@ -78,7 +78,9 @@ def _attention(make: Maker, b: int, hq: int, hkv: int, s: int, d: int, **how: An
     pairs = window * s - window * (window - 1) / 2 if how else s * s
 
     def want() -> Tensor:
-        return attention(q[:, :few].double(), k[:, :1].double(), v[:, :1].double(), backend="reference", **how)
+        few_heads = q[:, :few].double(), k[:, :1].double(), v[:, :1].double()
+        found: Tensor = attention(*few_heads, backend="reference", **how)
+        return found
 
     return Subject(
         "attention",

@@ -44,7 +44,7 @@ def flash(
         *(t.transpose(1, 2) for t in (q, k, v)), softmax_scale=scale, causal=causal, softcap=softcap or 0.0,
         window_size=(-1, -1) if window is None else (window - 1, 0), return_attn_probs=return_lse,
     )  # fmt: skip
-    out = (found[0] if return_lse else found).transpose(1, 2)
+    out: Tensor = (found[0] if return_lse else found).transpose(1, 2)
     blind = max(0, q.shape[2] - k.shape[2]) if causal else 0  # rows that see no key
     if blind:
         out[:, :, :blind] = 0

@@ -57,7 +57,7 @@ def _attention(d: int, hq: int = 24, hkv: int = 24, s: int = 4096, dtype: torch.
 
     def call() -> Any:
         q, k, v = meta(1, s, hq, d, dtype=dtype), meta(1, s, hkv, d, dtype=dtype), meta(1, s, hkv, dv, dtype=dtype)
-        given = {k: (meta(*x[0], dtype=x[1]) if isinstance(x, tuple) else x) for k, x in how.items()}
+        given: dict[str, Any] = {k: (meta(*x[0], dtype=x[1]) if isinstance(x, tuple) else x) for k, x in how.items()}
         return attention(*(t.transpose(1, 2) for t in (q, k, v)), backend=backend, **given)
 
     return call
@@ -98,7 +98,7 @@ def _pages() -> Iterator[Case]:
     def decode(kind: torch.dtype) -> Any:
         def call() -> Any:
             cache, scale = meta(pages, page, heads, d, dtype=kind), meta(pages, page, heads, dtype=F16)
-            scales = dict(k_scale=scale, v_scale=scale) if kind == I8 else {}
+            scales: dict[str, Any] = dict(k_scale=scale, v_scale=scale) if kind == I8 else {}
             table, lengths = meta(b, 512, dtype=torch.int32), meta(b, dtype=torch.int32)
             return paged_decode(meta(b, 32, d), cache, cache, table, lengths, backend="triton", **scales)
 
@@ -107,7 +107,7 @@ def _pages() -> Iterator[Case]:
     def append(kind: torch.dtype) -> Any:
         def call() -> Any:
             cache, scale = meta(pages, page, heads, d, dtype=kind), meta(pages, page, heads, dtype=F16)
-            scales = dict(k_scale=scale, v_scale=scale) if kind == I8 else {}
+            scales: dict[str, Any] = dict(k_scale=scale, v_scale=scale) if kind == I8 else {}
             new, slots = meta(b, heads, d), meta(b, dtype=torch.int32)
             return kv_append(new, new, cache, cache, slots, backend="triton", **scales)
 
