@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear import broadcasts
+from .linear import broadcasts, without_e4m3
 from .quantize_rows import Format, QRows
 from .quantize_rows import reference as quantize
 from .rms_norm import refuses_triton
@@ -176,6 +176,10 @@ def fused_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
     return torch.addcmul(x, y, gate)
 
 
+def _refuses_triton(s: Signature) -> str:
+    return refuses_triton(s) or (without_e4m3() if s.quant == "fp8" else "")
+
+
 def _triton_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
     from .triton.norms import gate_add
 
@@ -208,7 +212,7 @@ register(
         "triton",
         _triton,
         rank=lambda s: available.rank(20),
-        refuses=refuses_triton,
+        refuses=_refuses_triton,
         missing=available.missing,
     )
 )
@@ -219,7 +223,7 @@ register(
         "gate_add",
         "triton",
         _triton_gate,
-        rank=lambda s: available.rank(20),
+        rank=lambda s: available.rank(5),  # torch makes one pass as well
         refuses=_refuses_gate,
         missing=available.missing,
     )

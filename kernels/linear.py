@@ -370,9 +370,14 @@ def _refuses_triton_w8a8(s: Signature) -> str:
         return "computes in float32"
     if reason := refuses_w8a8(s) or available.refuses(s.device):
         return reason
-    if s.format == "fp8" and available.architecture() in ("sm_80", "sm_86", "gfx942"):
-        return "this device has no e4m3fn product"
-    return ""
+    return without_e4m3() if s.format == "fp8" else ""
+
+
+def without_e4m3() -> str:
+    """Why kernels on the current device cannot make or multiply float8 e4m3fn; empty if they can."""
+    arch = available.architecture()
+    has = int(arch[3:]) >= 89 if arch.startswith("sm_") else arch.startswith((available.INTERPRETER, "gfx95", "gfx12"))
+    return "" if has else f"{arch} has no e4m3fn"
 
 
 def _rank_triton_w8a8(s: Signature) -> float:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
 from .hadamard import check_block, rotate
+from .linear import without_e4m3
 from .qweight import fp8_rows, int8_rows
 from .triton import available
 
@@ -94,7 +95,9 @@ def _triton(x: Tensor, format: Format, block: int | None) -> QRows:
 def _refuses_triton(s: Signature) -> str:
     if s.dtype == torch.float64:
         return "computes in float32"
-    return available.refuses(s.device) or ("at most 65536 columns" if s.x[-1] > 65536 else "")
+    if reason := available.refuses(s.device) or (s.format == "fp8" and without_e4m3()):
+        return reason
+    return "at most 65536 columns" if s.x[-1] > 65536 else ""
 
 
 OP = define(
