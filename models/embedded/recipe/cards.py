@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .measure import EMBEDDED, KINDS, weights_id
+from .train_writer import weights_id as writer_id
 from .world import COLOURS, OBJECTS, PLACES, PLAIN
 
 LICENCE = """## Licence
@@ -180,10 +181,46 @@ that a LoRA can reach.
 """
 
 
+def writer_card() -> str:
+    folder = EMBEDDED / "prompt-writer"
+    found = json.loads((folder / "scores.json").read_text("utf-8"))
+    if found["weights"] != writer_id(folder):
+        raise ValueError("prompt-writer/scores.json was measured on other weights; run train_writer --export")
+    rows = "\n".join(
+        f"| {name} | {cell(found[name])} | {found[name]['of']} |"
+        for name in ("valid", "object", "colour", "background", "size")
+    )
+    return f"""# prompt-writer
+
+A Llama of 1.2 million parameters (4 layers of width 160, 5 heads over 1 key head, byte-level BPE of 640 tokens) that
+turns a request in everyday words ("something red to eat, by the sea please") into a prompt for flux-tiny ("a red apple
+on the beach"). It ships so that graphs which lead from a language model to a picture run without a download.
+
+## Scores
+
+Requests with a combination of object, colour and background that training never saw, answered greedily, with no
+grammar to hold it; in brackets the lower end of the 95 % interval. Valid: the answer is a caption of flux-tiny's world.
+The other lines count the requests that ask for it; "size" is the size, or the relation of two objects.
+
+| | share | requests |
+|---|---|---|
+{rows}
+
+## Limits
+
+It knows the wordings of `recipe/requests.py`, and nothing else of the world: any other request gets some caption too.
+What a request leaves open it draws from what training showed.
+
+## Licence
+
+The weights are under the Apache License 2.0. They were trained on sentences that `recipe/requests.py` makes up.
+"""
+
+
 def main() -> None:
     cards = {
         "flux-tiny": base_card, "flux-tiny-schnell": schnell_card, "controlnet/flux-tiny-edges": edges_card,
-        "loras": lora_card,
+        "loras": lora_card, "prompt-writer": writer_card,
     }  # fmt: skip
     for folder, card in cards.items():
         (EMBEDDED / folder / "README.md").write_text(card(), "utf-8")

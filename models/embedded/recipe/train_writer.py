@@ -7,6 +7,7 @@ outside the repository. ``--export`` writes what STATE holds as a transformers f
 """
 
 import argparse
+import hashlib
 import json
 import random
 import time
@@ -168,9 +169,14 @@ def export(state: Path, out: Path, count: int, seed: int) -> None:
     net.half().save_pretrained(out)
     words.save_pretrained(out)
     net.float()
-    scores = judge(net.eval(), words, count, seed)
-    (out / "scores.json").write_text(json.dumps({"seed": seed, **scores}, indent=1) + "\n", "utf-8")
+    scores = {"weights": weights_id(out), "seed": seed, **judge(net.eval(), words, count, seed)}
+    (out / "scores.json").write_text(json.dumps(scores, indent=1) + "\n", "utf-8")
     print(json.dumps(scores, indent=1))
+
+
+def weights_id(folder: Path) -> str:
+    """Which weights a score belongs to: the start of the SHA-256 of their file."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()[:16]
 
 
 def main() -> None:
