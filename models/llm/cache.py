@@ -112,7 +112,8 @@ class Working:
         self.ids = [list(row) for row in cache.tokens]
         self.tables = [[list(table) for table in pool] for pool in cache.tables]
         self._spare: list[list[list[Block]]] = [[[] for _ in pool] for pool in cache.tables]
-        self._me = object()
+        self._owners = [object() for _ in self.ids]
+        """Who claims blocks: each sequence for itself, since those of a fork begin with the same blocks."""
 
     @property
     def lengths(self) -> list[int]:
@@ -123,10 +124,17 @@ class Working:
         start = len(self.ids[sequence])
         self.ids[sequence] += ids
         for pool, tables, spare in zip(self.pools, self.tables, self._spare, strict=True):
-            self._fit(pool, tables[sequence], spare[sequence], start, start + len(ids), reserve)
+            self._fit(pool, tables[sequence], spare[sequence], self._owners[sequence], start, start + len(ids), reserve)
 
     def _fit(
-        self, pool: Pool, table: list[Block | None], spare: list[Block], start: int, end: int, reserve: int
+        self,
+        pool: Pool,
+        table: list[Block | None],
+        spare: list[Block],
+        owner: object,
+        start: int,
+        end: int,
+        reserve: int,
     ) -> None:
         """Give a table blocks of its own for the tokens ``start`` .. ``end``."""
         for at in range(start // PAGE, -(-end // PAGE)):
@@ -134,15 +142,15 @@ class Working:
             if at < len(table):
                 block = table[at]
                 assert block is not None  # windows keep the block of the last token
-                if not block.claim(self._me, first, last):
+                if not block.claim(owner, first, last):
                     table[at] = block = pool.copy(block, first)
-                    block.claim(self._me, first, last)
+                    block.claim(owner, first, last)
                 continue
             if not spare:
                 need = -(-(end + reserve) // PAGE) - at
                 spare += reversed(pool.allocate(need, table[-1] if table else None))
             block = spare.pop()
-            block.claim(self._me, first, last)
+            block.claim(owner, first, last)
             table.append(block)
 
     def crop(self, sequence: int, length: int) -> None:
@@ -175,19 +183,22 @@ class Working:
         for row, count in zip(rows, counts, strict=True):
             numbers = [block.number for block in tables[row] if block is not None]
             gone = (len(tables[row]) - len(numbers)) * PAGE
-            end = len(self.ids[row]) - gone
-            seen = 0 if pool.window is None else max(0, end - count - pool.window + 1)
-            for first, last in _pieces(numbers, end - count, end):
-                made.writes.append((at, first, last - first))
-                at += last - first
-            made.reads.append(_pieces(numbers, seen, end))
+            end = len(self.ids[row])
+            first = 0 if pool.window is None else max(0, end - count - pool.window + 1)
+            if first < gone:
+                raise ValueError("tokens that left the window are needed again: the cache was cropped after a trim")
+            end -= gone
+            for low, high in _pieces(numbers, end - count, end):
+                made.writes.append((at, low, high - low))
+                at += high - low
+            made.reads.append(_pieces(numbers, first - gone, end))
             made.tables.append(numbers)
             made.lengths.append(end)
         return made
 
     def freeze(self, states: tuple[tuple[State, ...], ...]) -> KVCache:
         """The value that the work has led to; what is appended later leaves it as it is."""
-        self._me = object()
+        self._owners = [object() for _ in self.ids]
         tables = tuple(tuple(tuple(table) for table in pool) for pool in self.tables)
         return KVCache(Tokens.of(self.ids), self.kv, self.pools, tables, states)
 

@@ -1,9 +1,9 @@
 """Speculative decoding: a small model drafts tokens, the model itself checks them all in one run.
 
-A drafted token x is taken with probability min(1, p(x) / q(x)), p being the distribution of the target and q that of the
+A drafted token x is taken with probability min(1, p(x) / q(x)), p being the distribution of the target, q that of the
 draft; the first that is not is replaced by a draw from max(p - q, 0), normalized, and after the last one more is drawn
-from p. The reply is then distributed as without a draft, and greedily it is the same (Leviathan, Kalman and Matias 2023,
-arXiv 2211.17192).
+from p. The reply is then distributed as without a draft, and greedily it is the same (Leviathan, Kalman and Matias
+2023, arXiv 2211.17192).
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class _Speculation:
             last = time.perf_counter()
             for s in active:
                 self._back(s)
+            for session in (self.target, self.draft):
+                session.working.trim()  # not before all wrong guesses are out
         if go_on:
             for s in range(len(ends)):
                 if pending := self._pending(self.target, s):
@@ -219,4 +221,3 @@ class _Speculation:
             keep = min(len(held), len(self.decided[s]) - 1) if same is None else same
             if keep < len(held):
                 session.working.crop(s, keep)
-            session.working.trim()

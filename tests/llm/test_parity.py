@@ -1,0 +1,73 @@
+"""Greedy replies of our core against transformers' ``generate`` on the same tiny random weights, at every step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pipegraph.models.llm.cache import KVCache
+from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.prefill import prefill
+from pipegraph.models.llm.session import Session
+
+from .networks import CONFIGS, expected, finish, language_model, make, perturbed, prompts, reply, same
+
+STEPS = 40
+ALL = (0, 1, 2)
+FAST = ("gemma3",)
+"""Sliding windows, grouped heads and ragged batches; the others are slow."""
+FAMILIES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in CONFIGS]
+INT8 = 0.05
+"""Median over steps of |logits - exact| / |exact|, both as root mean squares, with an int8 cache."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_replies_equal_those_of_transformers(family: str) -> None:
+    theirs, llm = expected(family, STEPS), language_model(family)
+    same(reply(llm, [0], STEPS), theirs, [0])
+    same(reply(llm, ALL, STEPS, chunk=7), theirs, ALL)
+    same(reply(llm, [2, 1], STEPS), theirs, [2, 1])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_int8_cache_stays_near(family: str) -> None:
+    theirs, llm = expected(family, STEPS), language_model(family)
+    ready = finish(prefill(llm, Tokens.of(prompts()), kv="int8", chunk=16))
+    session, found = Session(llm, ready.cache), [ready.logits]
+    for step in range(STEPS - 1):
+        found.append(session.step([(row, [theirs.tokens[row][step]]) for row in ALL]))
+    error = (torch.stack(found, 1) - theirs.logits).square().mean(-1).sqrt()
+    relative = error / theirs.logits.square().mean(-1).sqrt()
+    assert 0 < float(relative.median()) <= INT8, relative
+    whole = finish(prefill(llm, Tokens.of(prompts()), kv="int8"))
+    assert float((whole.logits - ready.logits).abs().max()) <= 1e-4, "an int8 cache depends on the chunks"
+
+
+def test_the_check_sees_a_small_difference_in_one_weight() -> None:
+    llm = LLM.of(perturbed(make("gemma3"), 0.003, "layers.1.mlp.up_proj"))
+    with pytest.raises(AssertionError, match="differ"):
+        same(reply(llm, [0], STEPS), expected("gemma3", STEPS), [0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["llama", "qwen3_next", "deepseek_v3"])
+def test_the_check_sees_a_lost_position_and_a_lost_token(family: str) -> None:
+    llm = language_model(family)
+    rows = prompts()
+    shifted = finish(prefill(llm, Tokens.of([rows[0][1:]]))).logits
+    alone = finish(prefill(llm, Tokens.of([rows[0]]))).logits
+    assert float((shifted - alone).abs().max()) > 1e-2
+    assert float((alone - expected(family, STEPS).logits[:1, 0]).abs().max()) <= 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["llama", "mistral", "nemotron_h", "deepseek_v3"])
+def test_a_prompt_in_two_prefills_is_the_prompt(family: str) -> None:
+    llm, rows = language_model(family), prompts()
+    first = finish(prefill(llm, Tokens.of([row[:3] for row in rows])))
+    second = finish(prefill(llm, Tokens.of([row[3:] for row in rows]), cache=first.cache, chunk=9))
+    assert second.cache.tokens == Tokens.of(rows)
+    assert first.cache.lengths == (3, 3, 3)
+    theirs = expected(family, STEPS).logits[:, 0]
+    assert float((second.logits - theirs).abs().max()) <= 1e-4
+    assert isinstance(second.cache, KVCache)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipegraph.models.llm.decode import Reply, TokenEvent, decode
+from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.prefill import Prefilled, prefill
+from pipegraph.models.llm.sampling import Chooser, SamplingParams
+
+from .networks import finish, language_model, prompts
+
+
+@pytest.fixture(scope="module")
+def llama() -> LLM:
+    return language_model("llama")
+
+
+@pytest.fixture(scope="module")
+def start(llama: LLM) -> Prefilled:
+    return finish(prefill(llama, Tokens.of(prompts())))
+
+
+def ruled(params: SamplingParams, logits: list[float], prompt: list[int], reply: list[int]) -> list[float]:
+    chooser = Chooser(params, [prompt], [3])
+    for token in reply:
+        chooser.taken(0, token)
+    given = torch.tensor([logits])
+    before = given.clone()
+    found = chooser.ruled(given, [0], [len(reply)])
+    assert torch.equal(given, before)
+    return [round(x, 5) for x in found[0].tolist()]
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({}, [2.0, -1.0, 0.5, 1.0]),
+        ({"repetition_penalty": 2.0}, [1.0, -2.0, 0.5, 1.0]),
+        ({"presence_penalty": 0.5}, [2.0, -1.5, 0.5, 1.0]),
+        ({"frequency_penalty": 0.5}, [2.0, -2.0, 0.5, 1.0]),
+        ({"logit_bias": {2: 1.5}}, [2.0, -1.0, 2.0, 1.0]),
+        ({"min_tokens": 3}, [2.0, -1.0, 0.5, -math.inf]),
+        ({"min_tokens": 2}, [2.0, -1.0, 0.5, 1.0]),
+    ],
+)
+def test_rules(settings: dict[str, object], expected: list[float]) -> None:
+    """The prompt holds token 0; the reply token 1, twice."""
+    assert ruled(SamplingParams(**settings), [2.0, -1.0, 0.5, 1.0], [0], [1, 1]) == expected  # type: ignore[arg-type]
+
+
+def test_temperature_0_takes_the_lowest_of_equals() -> None:
+    chooser = Chooser(SamplingParams(), [[]], [])
+    assert chooser.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0], [0]) == [1]
+
+
+def test_a_draw_depends_on_seed_sequence_and_position_only() -> None:
+    logits = torch.randn(1, 64, generator=torch.Generator().manual_seed(0))
+    five = Chooser(SamplingParams(temperature=1.0, seed=5), [[]] * 9, [])
+    draws = five.draw(logits.expand(9, -1), range(9), [7] * 9)
+    assert [five.draw(logits, [s], [7])[0] for s in range(9)] == draws
+    other = Chooser(SamplingParams(temperature=1.0, seed=6), [[]] * 9, [])
+    assert other.draw(logits.expand(8, -1), range(8), [7] * 8) == draws[1:]
+    assert five.draw(logits.expand(9, -1), range(9), [8] * 9) != draws
+
+
+def test_probabilities_are_those_of_draws() -> None:
+    logits = torch.tensor([[0.0, 1.0, 2.0, 1.5, -1.0]])
+    chooser = Chooser(SamplingParams(temperature=0.7, top_k=3, min_p=0.3), [[]], [])
+    expected = chooser.probabilities(logits)[0]
+    draws = torch.tensor(chooser.draw(logits.expand(4000, -1), [0] * 4000, range(4000)))
+    found = torch.bincount(draws, minlength=5) / 4000
+    assert (expected == 0).tolist() == [True, True, False, False, True]
+    assert float((found - expected).abs().max()) < 0.03
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"temperature": -1}, {"temperature": math.nan}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.1}, {"min_p": 2},
+        {"repetition_penalty": 0}, {"max_tokens": 0}, {"min_tokens": 300}, {"stop": ("",)},
+        {"presence_penalty": math.inf}, {"logit_bias": {1: math.inf}},
+    ],
+)  # fmt: skip
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        SamplingParams(**settings)  # type: ignore[arg-type]
+
+
+def test_nan_is_no_token() -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        Chooser(SamplingParams(), [[]], []).draw(torch.tensor([[1.0, math.nan]]), [0], [0])
+
+
+def made(llm: LLM, start: Prefilled, **settings: object) -> Reply:
+    return finish(decode(llm, start, SamplingParams(**settings), go_on=False))  # type: ignore[arg-type]
+
+
+def test_a_finished_sequence_leaves_the_others_alone(llama: LLM, start: Prefilled) -> None:
+    whole = made(llama, start, max_tokens=12)
+    stop = whole.tokens.ids[1][3]
+    reply = made(llama, start, max_tokens=12, stop_ids=(stop,))
+    for row, full, end in zip(reply.tokens, whole.tokens, reply.finish, strict=True):
+        cut = full.index(stop) + 1 if stop in full else 12
+        assert (row, end) == (full[:cut], "stop" if stop in full else "length")
+    assert reply.finish[1] == "stop"
+    assert reply.prefilled is None
+    longer = made(llama, start, max_tokens=12, min_tokens=6, stop_ids=(stop,))
+    assert stop not in longer.tokens.ids[1][:6]
+
+
+class Cycle:
+    """Allows 7, 8, 9 in turn, then nothing."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, list[int]] = {}
+
+    def mask(self, sequence: int, ids: Sequence[int]) -> Tensor | None:
+        assert list(ids) == self.seen.get(sequence, [])
+        mask = torch.zeros(100, dtype=torch.bool)  # fewer than the model has
+        if len(ids) < 3:
+            mask[7 + len(ids)] = True
+        return mask
+
+    def advance(self, sequence: int, id: int) -> None:
+        self.seen.setdefault(sequence, []).append(id)
+
+
+class Spell:
+    """Shows each token one token later."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, str] = {}
+
+    def push(self, sequence: int, id: int) -> tuple[str, bool]:
+        text, self.held[sequence] = self.held.get(sequence, ""), f"<{id}>"
+        return text, False
+
+    def finish(self, sequence: int) -> str:
+        return self.held.pop(sequence, "")
+
+
+def test_a_constraint_masks_and_ends_and_no_text_is_lost(llama: LLM, start: Prefilled) -> None:
+    events: list[TokenEvent] = []
+    stream = decode(llama, start, SamplingParams(max_tokens=9), constraint=Cycle(), stopper=Spell())
+    while True:
+        try:
+            events.append(next(stream))
+        except StopIteration as end:
+            reply: Reply = end.value
+            break
+    assert reply.tokens.ids == ((7, 8, 9),) * 3
+    assert reply.finish == ("constraint",) * 3
+    assert reply.texts == ("<7><8><9>",) * 3
+    assert "".join(e.text for e in events if e.sequence == 2) == "<7><8><9>"
+    assert reply.prefilled is not None
+    assert reply.prefilled.cache.lengths == tuple(n + 3 for n in start.cache.lengths)
+
+
+def test_stats(llama: LLM, start: Prefilled) -> None:
+    stats = made(llama, start, max_tokens=5).stats
+    assert (stats.prompt_tokens, stats.reply_tokens, stats.steps) == (55, 15, 4)
+    assert len(stats.gaps_s) == 12 and min(stats.gaps_s) > 0
+    assert stats.ttft_s > stats.prefill_s > 0 and stats.decode_rate > 0
+    assert stats.acceptance is None
+    assert stats.record().keys() >= {"ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s", "kv_bytes"}
+    assert "tok/s" in stats.line()

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from pipegraph.models.llm.decode import decode
+from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.prefill import prefill
+from pipegraph.models.llm.sampling import SamplingParams
+from pipegraph.models.llm.speculative import speculate
+
+from .networks import finish, language_model, make, perturbed, prompts
+
+
+def near(family: str, noise: float = 0.03) -> LLM:
+    """A draft that often guesses right."""
+    return LLM.of(perturbed(make(family), noise), name="draft")
+
+
+@pytest.mark.parametrize(
+    "family", ["gemma3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("llama", "deepseek_v3", "gpt_oss"))]
+)
+def test_a_greedy_reply_is_that_without_a_draft(family: str) -> None:
+    llm, draft = language_model(family), near(family)
+    start = finish(prefill(llm, Tokens.of(prompts())))
+    params = SamplingParams(max_tokens=30)
+    plain = finish(decode(llm, start, params))
+    reply = finish(speculate(llm, start, draft, params, draft_tokens=3))
+    assert reply.tokens == plain.tokens and reply.finish == plain.finish
+    assert 0 < reply.stats.accepted < reply.stats.drafted
+    assert reply.stats.steps < plain.stats.steps
+    assert reply.prefilled is not None and plain.prefilled is not None
+    assert reply.prefilled.cache.tokens == plain.prefilled.cache.tokens
+    assert float((reply.prefilled.logits - plain.prefilled.logits).abs().max()) < 1e-4
+
+
+def test_the_model_itself_as_draft_is_always_right() -> None:
+    llm = language_model("llama")
+    start = finish(prefill(llm, Tokens.of(prompts())))
+    reply = finish(speculate(llm, start, llm, SamplingParams(max_tokens=21), draft_tokens=4))
+    assert reply.stats.acceptance == 1
+    assert reply.stats.steps == 4 and set(reply.tokens.lengths) == {21}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", [0.0, 1.5])
+def test_samples_keep_the_distribution_of_the_model(penalty: float) -> None:
+    """Pairs of tokens (the second and third of a reply) over many seeds: plain and speculative draws, chi-square."""
+    llm, draft = language_model("llama"), near("llama", 0.1)
+    batch, rounds = 250, 4
+    start = finish(prefill(llm, Tokens.of(prompts((6,))))).select([0] * batch)
+    counts = {}
+    for name in ("plain", "speculative"):
+        found = torch.zeros(4, 4)
+        for seed in range(rounds):
+            params = SamplingParams(
+                temperature=1.0, top_k=4, seed=seed * batch, max_tokens=3, presence_penalty=penalty,
+                logit_bias={i: -torch.inf for i in range(8, 128)},
+            )  # fmt: skip
+            if name == "plain":
+                reply = finish(decode(llm, start, params, go_on=False))
+            else:
+                reply = finish(speculate(llm, start, draft, params, draft_tokens=2, go_on=False))
+                assert 0.1 < (reply.stats.acceptance or 0) < 0.95
+            for row in reply.tokens:
+                found[row[1] % 4, row[2] % 4] += 1
+        counts[name] = found.flatten()
+    plain, ours = counts["plain"], counts["speculative"]
+    kept = (plain + ours) >= 20
+    total = (plain + ours)[kept]
+    both = torch.stack([plain[kept], ours[kept]])
+    expected = total * both.sum(1, keepdim=True) / both.sum()
+    statistic = float(((both - expected) ** 2 / expected).sum())
+    assert int(kept.sum()) >= 6
+    assert _p_value(statistic, int(kept.sum()) - 1) > 1e-3, counts
+    wrong = both.flip(1)[1]
+    assert chisquare(wrong, expected[1] * wrong.sum() / expected[1].sum()).pvalue < 1e-6, "the test sees nothing"
+
+
+def _p_value(statistic: float, degrees: int) -> float:
+    from scipy.stats import chi2
+
+    return float(chi2.sf(statistic, degrees))
+
+
+@pytest.mark.slow
+def test_models_that_cannot_take_tokens_back_are_refused() -> None:
+    llm = language_model("qwen3_next")
+    start = finish(prefill(llm, Tokens.of(prompts((4,)))))
+    with pytest.raises(ValueError, match="qwen3_next cannot speculate: its state-space"):
+        finish(speculate(llm, start, llm, SamplingParams()))
