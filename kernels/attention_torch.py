@@ -22,6 +22,8 @@ def sdpa(
         causal = False  # the last query sees all keys
     plain_causal = causal and sq == skv and window is None and mask is None and bias is None
     hides = mask is not None or bias is not None or causal
+    if plain_causal and not (q.is_cpu or return_lse or sinks is not None):
+        return causal_unseen(q, k, v, scale)
     if not (sq and skv) or (hides and not _finite(k, v)):  # torch would spread what is hidden
         return reference(
             q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, sinks=sinks, return_lse=return_lse
@@ -62,6 +64,16 @@ def fused(q: Tensor, k: Tensor, v: Tensor, extra: Tensor | None, causal: bool, s
         _fit(q, size), _fit(k, size), _fit(v, size), extra, 0.0, causal, scale=scale, **grouped
     )
     return out[..., : v.shape[3]] if size > v.shape[3] else out
+
+
+def causal_unseen(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Causal attention with Sq = Skv that asks nothing of the device: on a GPU, to look for NaN is to wait for it.
+
+    Keys with NaN or Inf become 0, and the rows that see one NaN.
+    """
+    bad = ~(k.isfinite().all(-1) & v.isfinite().all(-1))[..., None]
+    out = fused(q, k.masked_fill(bad, 0), v.masked_fill(bad, 0), None, True, scale)
+    return out.masked_fill((bad.cumsum(2) > 0).repeat_interleave(q.shape[1] // k.shape[1], 1), torch.nan)
 
 
 def _with_lse(

@@ -192,9 +192,10 @@ def attention_varlen(
     tokens, h, _ = q.shape
     out = q.new_empty(tokens, h, v.shape[2])
     lse = q.new_empty(tokens, h, dtype=torch.float32) if return_lse else None
+    q, k, v, filled = (x.transpose(0, 1)[None] for x in (q, k, v, out))
+    sums = None if lse is None else lse.transpose(0, 1)[None]
     _launch(
-        *(x.transpose(0, 1)[None] for x in (q, k, v, out)), None if lse is None else lse.transpose(0, 1)[None],
-        None, None, sinks, (cu_q, cu_k), max_q, max_k, causal, window, scale, softcap,
+        q, k, v, filled, sums, None, None, sinks, (cu_q, cu_k), max_q, max_k, causal, window, scale, softcap
     )  # fmt: skip
     return out if lse is None else (out, lse)
 

@@ -145,7 +145,7 @@ def test_heads_and_batch_do_not_mix() -> None:
         (dict(zip("qkv", torch.ones(3, 1, 1, 2, 4, dtype=torch.float64), strict=True)), "not torch.float64"),
     ],
 )
-def test_refuses(call: dict[str, Tensor], says: str) -> None:
+def test_refuses(call: dict[str, Any], says: str) -> None:
     with pytest.raises(KernelError, match=says):
         attention(**call, backend="triton")
 

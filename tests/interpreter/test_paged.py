@@ -56,7 +56,7 @@ def test_decode_equals_float64(
     if "sinks" in how:
         call["sinks"] = torch.randn(heads * group, generator=gen)
     got, lse = paged_decode(**call, return_lse=True, backend="triton")
-    wide = {
+    wide: dict[str, Any] = {
         n: x.double() if isinstance(x, Tensor) and x.dtype in (dtype, torch.float32) else x for n, x in call.items()
     }
     want, want_lse = paged_decode(**wide, return_lse=True, backend="reference")

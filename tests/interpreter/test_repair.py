@@ -9,19 +9,19 @@ import triton.language as tl
 from torch import Tensor
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def cast_kernel(x_ptr, out_ptr, n: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.arange(0, n)
     tl.store(out_ptr + i, tl.load(x_ptr + i).to(out_ptr.dtype.element_ty))
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def dot_kernel(a_ptr, b_ptr, out_ptr, n: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.arange(0, n)[:, None] * n + tl.arange(0, n)[None, :]
     tl.store(out_ptr + i, tl.dot(tl.load(a_ptr + i), tl.load(b_ptr + i)))
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def arithmetic_kernel(a_ptr, b_ptr, out_ptr, n: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.arange(0, n)
     a = tl.load(a_ptr + i)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipegraph.kernels.attention import attention
+from pipegraph.kernels.attention_torch import causal_unseen
 from pipegraph.kernels.dispatch import KernelError, backends
 
 BACKENDS = sorted(name for name, b in backends("attention").items() if not b.missing())
@@ -150,6 +151,18 @@ def test_nan_reaches_only_rows_that_see_it(backend: str) -> None:
     got = attention(q, k, v, causal=True, backend=backend)
     assert got[:, :, 4:].isnan().all()
     torch.testing.assert_close(got[:, :, :4], clean[:, :, :4])
+
+
+def test_gpu_route_of_causal_attention() -> None:
+    """The one that never waits for the device, here on the CPU."""
+    q = torch.randn(1, 4, 7, 8, generator=torch.Generator().manual_seed(0))
+    k, v = torch.randn(2, 1, 2, 7, 8, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(causal_unseen(q, k, v, 0.5), attention(q, k, v, causal=True, scale=0.5))
+    k[:, 0, 5], v[:, 1, 3, 2] = math.nan, math.inf
+    got = causal_unseen(q, k, v, 0.5)
+    assert torch.equal(got.isnan().any(-1), got.isnan().all(-1))
+    assert [int(h.isnan().any(-1).sum()) for h in got[0]] == [2, 2, 4, 4]
+    torch.testing.assert_close(got[:, :, :3], attention(q, k, v, causal=True, scale=0.5)[:, :, :3])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

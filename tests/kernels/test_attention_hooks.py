@@ -25,7 +25,7 @@ def gemma2() -> Any:
 def gpt_oss() -> Any:
     from transformers import GptOssConfig, GptOssModel
 
-    model = GptOssModel(GptOssConfig(**SMALL, num_local_experts=2, num_experts_per_tok=1))
+    model: Any = GptOssModel(GptOssConfig(**SMALL, num_local_experts=2, num_experts_per_tok=1))
     for layer in model.layers:
         torch.nn.init.normal_(layer.self_attn.sinks)
     return model

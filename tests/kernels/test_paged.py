@@ -29,7 +29,7 @@ def tokens(dtype: torch.dtype, heads: int) -> list[tuple[Tensor, Tensor]]:
 
 def cache(
     page: int, heads: int, dtype: torch.dtype, scales: torch.dtype | None = None
-) -> tuple[dict[str, Tensor], Tensor, list[Tensor]]:
+) -> tuple[dict[str, Any], Tensor, list[Tensor]]:
     """Caches full of garbage, a block table with garbage where it is not used, and the slots of each sequence."""
     most = -(-max(LENGTHS) // page) + 1
     order = torch.randperm(len(LENGTHS) * most, generator=torch.Generator().manual_seed(1))
@@ -38,7 +38,7 @@ def cache(
     for i, n in enumerate(LENGTHS):
         table[i, -(-n // page) :] = 2**30
     garbage = 77 if dtype == torch.int8 else math.nan
-    made = {
+    made: dict[str, Any] = {
         name: torch.full((len(order), page, heads, d), garbage, dtype=dtype)
         for name, d in (("k_cache", 24), ("v_cache", 40))
     }
@@ -59,7 +59,7 @@ def test_decodes_what_was_appended(backend: str, dtype: torch.dtype, page: int, 
         kv_append(k, v, **made, slots=slot, backend=backend)
     gen = torch.Generator().manual_seed(2)
     q = torch.randn(len(LENGTHS), heads * group, 24, generator=gen).to(dtype)
-    call = dict(sinks=torch.randn(heads * group, generator=gen)) | how
+    call: dict[str, Any] = dict(sinks=torch.randn(heads * group, generator=gen)) | how
     if backend == "torch" and "softcap" in how:
         with pytest.raises(KernelError, match="has no softcap"):
             paged_decode(q, **made, block_table=table, seq_lens=torch.tensor(LENGTHS).int(), backend=backend, **call)
