@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
@@ -11,6 +11,9 @@ from pipegraph.runtime.node import NodeEvent, Progress, RunContext, Step, Token,
 
 from .llm import LongText, Thinking, written_chat
 from .wire import LLM, Grammar, KVCache, Sampling, SeedInt, Tokens
+
+if TYPE_CHECKING:
+    from pipegraph.models.llm.prefill import Prefilled
 
 MaxTokens = Annotated[int, Ge(1), Le(1 << 20)]
 WhenCut = Literal["warn", "fail"]
@@ -107,7 +110,7 @@ def llm_prefill(
     """
     from pipegraph.models.llm.prefill import prefill
 
-    made = yield from _read(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
+    made: Prefilled = yield from _read(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
     ctx.note("llm", made.stats.record())
     return made
 

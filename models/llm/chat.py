@@ -118,16 +118,16 @@ def _render(template: str, messages: list[dict[str, Any]], options: Mapping[str,
     except TemplateSyntaxError as e:
         raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
     except (TemplateError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as e:
-        turn, why = len(messages), e
+        turn, why = len(messages), str(e) or type(e).__name__
         for count in range(1, len(messages)):
             try:
                 write(messages=messages[:count], **options)
             except Exception as first:
                 if str(first) == str(e):
-                    turn, why = count, first
+                    turn = count
                     break
         role = messages[turn - 1]["role"]
-        raise ChatError(f"the model's chat template refuses turn {turn} ({role}): {why or type(why).__name__}") from e
+        raise ChatError(f"the model's chat template refuses turn {turn} ({role}): {why}") from e
 
 
 def _compiled(template: str) -> Callable[..., str]:

@@ -17,6 +17,7 @@ from pipegraph.kernels.qweight import QWeight
 from ..loading.headers import Header, LoadError, read_header
 from ..loading.pieces import Piece
 from ..loading.reading import Reader
+from ..quantize import count_bytes
 from .gguf_tokenizer import gguf_tokenizer
 from .llm import LLM
 
@@ -73,6 +74,7 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
     _fill(network, header, dtype, mapped)
     if device.type != "cpu":
         network.to(device)
+    count_bytes(network)
     return LLM.of(network, tokenizer, name or str(header.metadata.get("general.name") or path.stem))
 
 
@@ -97,7 +99,7 @@ def config_of(header: Header) -> dict[str, Any]:
     elif scaling != "none":
         raise LoadError(f"{header.path} scales its positions in the way {scaling!r}; read are: none, linear")
     ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}
-    ends = sorted({ids[k] for k in ("eos", "eot", "eom")} - {None})
+    ends = sorted({i for k in ("eos", "eot", "eom") if (i := ids[k]) is not None})
     biased = "blk.0.attn_q.bias" in header.tensors
     return {
         "vocab_size": header.tensors["token_embd.weight"].shape[0],

@@ -6,7 +6,7 @@ Only safetensors and GGUF are read, and no code that comes with a model is run. 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import paths
 from ..loading.headers import LoadError, read_header, read_json, weight_files
@@ -86,7 +86,7 @@ def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantiz
         read_header(file)  # what is broken is said in our words
     config = read_json(folder / "config.json")
     try:
-        network = AutoModelForCausalLM.from_pretrained(
+        network: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
         )
         tokenizer = Tokenizer.load(folder)
