@@ -34,7 +34,7 @@ TINY: Final = 2.0**-100
 """The least row maximum that a scale is made for: a row of zeros gets codes of zero and a scale that is no denormal."""
 _NIBBLES: Final = 32
 """w4 packs 32 columns in 16 bytes: byte j holds column j (low half) and column j + 16."""
-_CHUNK: Final = 1 << 22
+_CHUNK: Final = 1 << 19
 """Elements that are quantized at once, so that temporaries stay small."""
 
 

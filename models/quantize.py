@@ -89,9 +89,12 @@ def quantized(network: nn.Module, format: str) -> nn.Module:
     shared: dict[int, Any] = {id(t): t for t in (*network.parameters(), *network.buffers())}
     shared |= {id(w): w for m in network.modules() if (w := m.__dict__.get("weight")) is not None}
     made = copy.deepcopy(network, shared)
+    half = any(p.dtype == torch.float16 for p in network.parameters())
     for name, layer in made.named_modules():
         if not isinstance(layer, nn.Linear) or _is_packed(layer):
             continue
+        if half and layer.weight.dtype == torch.float32:
+            continue  # its results are too large for float16
         if not kept(type(network).__name__, name, tuple(layer.weight.shape), format):
             pack(layer, quantized_weight(layer.weight.detach(), format), format)
     count_bytes(made)

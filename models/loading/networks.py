@@ -99,7 +99,9 @@ def _fill(
             if piece.shape != tuple(parameter.shape):
                 raise LoadError(f"{part.origin}: `{name}` is {list(piece.shape)}, its config says "
                                 f"{list(parameter.shape)}")  # fmt: skip
-            if layer := linears.get(name):
+            # Layers whose results are too large for float16 stay in float32, and so are not packed either.
+            kind = torch.float32 if any(e in name.split(".") for e in exact) else dtype
+            if (layer := linears.get(name)) and kind == dtype:
                 if found := _packed(reader, piece, device):
                     packed[layer] = found, ""
                     continue
@@ -107,7 +109,6 @@ def _fill(
                     wide = reader.dense(piece, torch.float32, mapped=False).to(device)
                     packed[layer] = quantized_weight(wide, quantize), quantize
                     continue
-            kind = torch.float32 if any(e in name.split(".") for e in exact) else dtype
             _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
     if part.kind == "t5":
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]

@@ -194,7 +194,7 @@ def write_t5(file: Path, width: int, hidden: int, layers: int) -> int:
 )
 @pytest.mark.parametrize("format", ["q8", "w4"])
 def test_memory_while_quantizing(width: int, hidden: int, layers: int, format: str, tmp_path: Path) -> None:
-    """The peak is the result, the largest tensor and what is worked on: not the file."""
+    """What the process grows by is the result, the largest tensor and what is worked on: not the file."""
     file, warm = tmp_path / "t5.safetensors", tmp_path / "warm.safetensors"
     size = write_t5(file, width, hidden, layers) / (1 << 20)
     write_t5(warm, 256, 512, 1)
@@ -203,8 +203,7 @@ def test_memory_while_quantizing(width: int, hidden: int, layers: int, format: s
     grown, result, most = map(float, ran.stdout.split())
     print(f"{format}: {size:.0f} MB file, {result:.0f} MB result, grew by {grown:.0f} MB, whole process {most:.0f} MB")
     assert grown <= result + 4 * width * hidden / (1 << 20) + 100
-    assert grown > 0.9 * result
-    assert size < 1000 or most <= 0.6 * size
+    assert 0.9 * result < grown < 0.6 * size
 
 
 def test_files_that_are_packed_already_stay_so(

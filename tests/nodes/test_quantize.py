@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import pipegraph as pg
+from pipegraph.api import QUANTIZE
 from pipegraph.cli import main
+from pipegraph.models.quantize import FORMATS
 from pipegraph.runtime.errors import GraphError
 
 SIZE = {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": 64, "batch_size": 1}}
@@ -70,6 +72,10 @@ def test_fp8_of_the_loader_is_fp8(tmp_path: Path) -> None:
     result = pg.load(graph(unet("fp8_e4m3fn")), out=tmp_path).run()
     told = result.record["notes"]["model"]["weights"]["model"]
     assert {k: len(v) for k, v in told.items()} == {"float32": 16, "fp8": 44} and not result.record["run"]["warnings"]
+
+
+def test_the_formats_are_those_of_the_models() -> None:
+    assert QUANTIZE == FORMATS
 
 
 def test_a_format_that_is_none() -> None:
