@@ -209,5 +209,7 @@ REPRESENTATIVE = (
 )  # fmt: skip
 """One or two cases of each kernel: compiled for every architecture."""
 CASES = {case.name: case for case in _cases()}
+FAST = {name: CASES[name].on[i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}
+"""Case -> the architecture that it is compiled for on each commit: each its own, in turn."""
 SPILLS: dict[tuple[str, str], int] = {}
 """(case, architecture) -> bytes of a stack frame that are put up with, beyond 32."""

@@ -30,10 +30,9 @@ SMALL = {"half": ("HMMA",), "int8": ("IMMA",), "fp8": ("QMMA", "HMMA")}
 
 def chosen() -> list[Any]:
     """(case, architecture): of the representative cases one architecture each, in turn; the rest is slow."""
-    fast = {name: cases.CASES[name].on[i % len(cases.CASES[name].on)] for i, name in enumerate(cases.REPRESENTATIVE)}
     return [
         pytest.param(
-            case, arch, id=f"{case.name} {arch}", marks=() if fast.get(case.name) == arch else pytest.mark.slow
+            case, arch, id=f"{case.name} {arch}", marks=() if cases.FAST.get(case.name) == arch else pytest.mark.slow
         )
         for case in cases.CASES.values()
         for arch in case.on
