@@ -7,6 +7,7 @@ import re
 import resource
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,6 +28,6 @@ if __name__ == "__main__":
     build(part(small, "t5"), torch.device("cpu"), torch.float32, quantize)  # what is loaded once for all
     Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back
     before = resident("VmRSS")
-    network = build(part(file, "t5"), torch.device("cpu"), torch.float32, quantize)
+    network: Any = build(part(file, "t5"), torch.device("cpu"), torch.float32, quantize)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(resident("VmHWM") - before, network.pipegraph_nbytes / (1 << 20), most)

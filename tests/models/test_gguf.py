@@ -21,12 +21,12 @@ from pipegraph.models.loading.reading import open_weights
 from pipegraph.models.loading.source import recommend
 from pipegraph.models.model import Model
 
-Kind = gguf.GGMLQuantizationType
+Kind: Any = gguf.GGMLQuantizationType
 Choose = Callable[[str, Tensor], str]
 """Which type a tensor is to be stored in, by its name and value."""
 
 
-def stored(tensor: Tensor, kind: str) -> np.ndarray[Any, Any]:
+def stored(tensor: Tensor, kind: str) -> Any:
     """A tensor as the reference package quantizes it; random valid blocks where it cannot."""
     if kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F32", "F16", "BF16"):
         return gguf.quantize(tensor.numpy(), Kind[kind])
@@ -136,8 +136,8 @@ def test_header_as_the_reference_package_reads_it(tmp_path: Path) -> None:
     writer.add_array("a.list", [1, 2, 3])
     writer.add_array("a.words", ["eins", "zwei", "猫"])
     writer.add_custom_alignment(64)
-    for name, data in {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.ones(5, np.float16)}.items():
-        writer.add_tensor(name, data)
+    writer.add_tensor("x", np.arange(6, dtype=np.float32).reshape(2, 3))
+    writer.add_tensor("y", np.ones(5, np.float16))
     writer.add_tensor("z", stored(torch.randn(3, 64), "Q4_1"), raw_dtype=Kind.Q4_1)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -152,7 +152,7 @@ def test_header_as_the_reference_package_reads_it(tmp_path: Path) -> None:
     told = {k: v for k, v in found.metadata.items() if k.startswith("a.")}
     assert told == {"a.u8": 200, "a.i64": -5, "a.f64": 0.25, "a.bool": True, "a.list": (1, 2, 3),
                     "a.words": ("eins", "zwei", "猫")}  # fmt: skip
-    weights = open_weights(found)
+    weights: dict[str, Any] = open_weights(found)
     assert torch.equal(weights["x"], torch.arange(6.0).view(2, 3)) and isinstance(weights["z"], GgufWeight)
 
 
@@ -170,7 +170,8 @@ def test_a_flattened_tensor_has_its_own_shape_again(tmp_path: Path) -> None:
     writer.write_tensors_to_file()
     writer.close()
     true = torch.from_numpy(gguf.dequantize(data, Kind.Q8_0)).view(8, 4, 3, 3)
-    assert torch.equal(open_weights(read_header(tmp_path / "x.gguf"))["conv"], true)
+    found: Any = open_weights(read_header(tmp_path / "x.gguf"))["conv"]
+    assert torch.equal(found, true)
 
 
 def small(path: Path) -> bytes:

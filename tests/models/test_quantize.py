@@ -18,7 +18,7 @@ from pipegraph.kernels.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.embedded.recipe import measure
 from pipegraph.models.embedded.recipe.networks import TextToImage
-from pipegraph.models.embedded.recipe.score import score
+from pipegraph.models.embedded.recipe.score import Pixels, score
 from pipegraph.models.loading.load import Place, load_checkpoint, load_model
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, quantized_weight
@@ -119,7 +119,7 @@ def nets(model: Any) -> TextToImage:
     return TextToImage(model[0].network, networks["t5xxl"], networks["clip_l"])
 
 
-def pictures(model: Any, prompts: list[str]) -> measure.Pixels:
+def pictures(model: Any, prompts: list[str]) -> Pixels:
     """What a loaded model draws of prompts, batched, as it recommends."""
     best = json.loads((paths.EMBEDDED / "flux-tiny/card.json").read_text())["recommend"]
     return measure.draw((nets(model), model[2].network), prompts, 7, best["steps"], best["cfg"], best["shift"])

@@ -22,10 +22,11 @@ H4 = torch.tensor([[1.0, 1, 1, -1], [1, 1, -1, 1], [1, -1, 1, 1], [-1, 1, 1, 1]]
 
 
 def rotation(size: int) -> Tensor:
-    found = H4
+    found: Tensor = H4
     while len(found) < size:
         found = torch.kron(found, H4)
-    return found / size**0.5
+    whole: Tensor = found / size**0.5
+    return whole
 
 
 def fp8(t: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,7 +73,8 @@ def new_fp8(net: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, str]]:
 
 def told_fp8(net: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, str]]:
     """One note for all in the metadata, where the network's prefix is left out."""
-    made, layers = {}, {}
+    made: Tensors = {}
+    layers: dict[str, Any] = {}
     for name, t in net.items():
         layer = name.removesuffix(".weight")
         made[f"model.diffusion_model.{name}"] = t
@@ -110,7 +112,7 @@ def plain_int8(net: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, str]]:
 
 def weights(network: nn.Module) -> Tensors:
     """By name, unpacked."""
-    found = {n: p for n, p in network.named_parameters()}
+    found: Tensors = dict(network.named_parameters())
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear) and not isinstance(layer.weight, Tensor):
             found[f"{name}.weight"] = layer.weight.dequantize(torch.float32)
@@ -130,7 +132,7 @@ def test_every_spelling(
     tensors, metadata = style(bfl)
     save_file(tensors, models / "diffusion_models/x.safetensors", config | metadata)
     network = load_model("x.safetensors", place).network
-    kept = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
+    kept: list[Any] = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
     packed = [w for w in kept if isinstance(w, QWeight)]
     assert len(packed) >= 50 and {w.format for w in packed} == {format}
     assert {w.rotate for w in packed} == ({64} if style is convrot else {None})
@@ -140,7 +142,7 @@ def test_every_spelling(
         assert (found - true[name]).norm() <= bound * true[name].norm(), name
 
 
-def layer(tmp_path: Path, metadata: dict[str, str] | None = None, **tensors: Tensor) -> Tensor:
+def layer(tmp_path: Path, tensors: Tensors, metadata: dict[str, str] | None = None) -> Tensor:
     """The weight of one layer `a` of a file, unpacked."""
     file = tmp_path / "x.safetensors"
     save_file({k.replace("__", "."): v for k, v in tensors.items()}, file, metadata)
@@ -156,7 +158,7 @@ def test_scales_of_any_shape(shape: tuple[int, ...], name: str, tmp_path: Path) 
     true = torch.randn(256, 256, generator=torch.Generator().manual_seed(0)) * 0.02
     scale = (true.abs().amax(1, keepdim=True) if 256 in shape else true.abs().max()) / 448
     tensors = {"a__weight": (true / scale).to(torch.float8_e4m3fn), f"a__{name}": scale.reshape(shape)}
-    found = layer(tmp_path, **tensors, a__input_scale=torch.ones(()))
+    found = layer(tmp_path, {**tensors, "a__input_scale": torch.ones(())})
     assert (found - true).norm() < 0.03 * true.norm()
 
 
@@ -166,14 +168,14 @@ def test_as_comfy_kitchen_rotates(tmp_path: Path) -> None:
     codes = [-3, 86, 61, 16, 8, -1, 79, 54, 56, 44, 37, 127, 124, 60, 60, 73]
     tensors = {"a__weight": torch.tensor([codes], dtype=torch.int8), "a__weight_scale": torch.tensor([[0.28937009]])}
     told = note(format="int8_tensorwise", convrot=True, convrot_groupsize=16)
-    assert (layer(tmp_path, **tensors, a__comfy_quant=told) - true).abs().max() < 0.25
+    assert (layer(tmp_path, {**tensors, "a__comfy_quant": told}) - true).abs().max() < 0.25
 
 
 def test_plain_fp8_stays_fp8(bfl: Mapping[str, Tensor], config: dict[str, str], models: Path, place: Place) -> None:
     cast = {n: t.to(torch.float8_e5m2 if "mlp" in n else torch.float8_e4m3fn) for n, t in bfl.items()}
     save_file(cast, models / "diffusion_models/x.safetensors", config)
     network = load_model("x.safetensors", place).network
-    packed = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
+    packed: list[Any] = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
     assert {w.data.dtype for w in packed} == {torch.float8_e4m3fn, torch.float8_e5m2}
     assert all(torch.equal(w.scale, torch.ones(())) for w in packed)
     assert torch.equal(network.x_embedder.weight.dequantize(torch.float32), cast["img_in.weight"].float())
@@ -218,7 +220,7 @@ def test_what_is_unclear_is_refused_by_name(
     message: str, tensors: Tensors, metadata: dict[str, str], tmp_path: Path
 ) -> None:
     with pytest.raises(LoadError, match=message):
-        layer(tmp_path, metadata, **tensors)
+        layer(tmp_path, tensors, metadata)
 
 
 @pytest.mark.parametrize("key", ["weight_scale_2", "pre_quant_scale", "scale_input"])
