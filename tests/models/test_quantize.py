@@ -189,11 +189,14 @@ def write_t5(file: Path, width: int, hidden: int, layers: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("width", "hidden", "layers"),
-    [pytest.param(1024, 2816, 5, id="small"), pytest.param(2048, 5120, 7, id="large", marks=pytest.mark.slow)],
+    ("format", "width", "hidden", "layers"),
+    [
+        pytest.param("q8", 1024, 2816, 5, id="small"),
+        pytest.param("q8", 2048, 5120, 7, id="large-q8", marks=pytest.mark.slow),
+        pytest.param("w4", 2048, 5120, 7, id="large-w4", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("format", ["q8", "w4"])
-def test_memory_while_quantizing(width: int, hidden: int, layers: int, format: str, tmp_path: Path) -> None:
+def test_memory_while_quantizing(format: str, width: int, hidden: int, layers: int, tmp_path: Path) -> None:
     """What the process grows by is the result, the largest tensor and what is worked on: not the file."""
     file, warm = tmp_path / "t5.safetensors", tmp_path / "warm.safetensors"
     size = write_t5(file, width, hidden, layers) / (1 << 20)
