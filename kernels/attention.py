@@ -185,6 +185,8 @@ def _refuses_tma(s: Signature) -> str:
         return "needs float16 or bfloat16 and head sizes of 64, 128 or 256"
     if s.mask is not None or s.bias is not None:
         return "takes neither mask nor bias"
+    if arch.startswith("sm_12") and max(s.q[3], s.v[3]) > 128:
+        return f"spills registers at this head size on {arch}"
     return available.refuses(s.device)
 
 

@@ -60,7 +60,7 @@ def attention_config(arch: str, itemsize: int, head_size: int, queries: int, mas
 
 
 def tma_config(arch: str, head_size: int) -> Config:
-    """For the variant with tensor descriptors."""
+    """For the variant with tensor descriptors; on sm_120 for head sizes up to 128."""
     if arch == INTERPRETER:
         return Config(32, 32, 4, 1)
     if arch.startswith("sm_12"):

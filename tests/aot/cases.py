@@ -75,7 +75,8 @@ def _attentions() -> Iterator[Case]:
     yield Case("attention D256 softcap", _attention(256, 8, 4, causal=True, softcap=50.0), "half")
     yield Case("attention D64 sinks", _attention(64, 64, 8, causal=True, window=128, sinks=((64,), BF16)), "half")
     for d in (64, 128, 256):
-        yield Case(f"attention TMA D{d}", _attention(d, backend="triton-tma"), "half", TMA)
+        on = TMA if d < 256 else TMA[:2]  # sm_120 has too few registers
+        yield Case(f"attention TMA D{d}", _attention(d, backend="triton-tma"), "half", on)
     yield Case(
         "attention TMA D128 grouped causal", _attention(128, 32, 8, causal=True, backend="triton-tma"), "half", TMA
     )
