@@ -95,7 +95,7 @@ def _triton(x: Tensor, format: Format, block: int | None) -> QRows:
 def _refuses_triton(s: Signature) -> str:
     if s.dtype == torch.float64:
         return "computes in float32"
-    if reason := available.refuses(s.device) or (s.format == "fp8" and without_e4m3()):
+    if reason := available.refuses(s.device) or (without_e4m3() if s.format == "fp8" else ""):
         return reason
     return "at most 65536 columns" if s.x[-1] > 65536 else ""
 
