@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -22,6 +23,10 @@ _THOUGHTS: Final = ("reasoning_content", "thinking", "reasoning")
 """What an assistant's thinking is called; templates read one of the first two."""
 DAY: Final = date(2026, 1, 1)
 """The day that templates are told unless another is given."""
+
+MOST_CHARACTERS: Final = 1 << 24
+MOST_SECONDS: Final = 20.0
+"""A template that writes more, or for longer, is stopped."""
 
 Message = Mapping[str, Any]
 
@@ -110,13 +115,13 @@ def write_chat(
 
 def _render(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any]) -> str:
     """The text; where the template fails, the error names the first turn with which it does."""
-    from jinja2 import TemplateError, TemplateSyntaxError
+    from jinja2 import TemplateError
 
     write = _compiled(template)
     try:
         return write(messages=messages, **options)
-    except TemplateSyntaxError as e:
-        raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
+    except ChatError:
+        raise
     except (TemplateError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as e:
         turn, why = len(messages), str(e) or type(e).__name__
         for count in range(1, len(messages)):
@@ -135,10 +140,20 @@ def _compiled(template: str) -> Callable[..., str]:
     from transformers.utils import chat_template_utils
 
     try:
-        render: Callable[..., str] = chat_template_utils._compile_jinja_template(template).render
+        made = chat_template_utils._compile_jinja_template(template)
     except TemplateSyntaxError as e:
         raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
-    return render
+
+    def write(**values: Any) -> str:
+        pieces, size, end = [], 0, time.monotonic() + MOST_SECONDS
+        for piece in made.generate(**values):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_CHARACTERS or time.monotonic() > end:
+                raise ChatError(f"the model's chat template does not end: it has written {size} characters")
+        return "".join(pieces)
+
+    return write
 
 
 def _checked(message: Any, turn: int) -> dict[str, Any]:

@@ -117,6 +117,7 @@ def test_a_refusal_names_the_turn(make: Any, messages: list[Any], error: str) ->
         ("{{ messages.__class__.__mro__ }}", "refuses turn 1"),
         ("{{ messages.append(1) }}", "refuses turn 1"),
         ("{{ nothing.there }}", "refuses turn 1"),
+        ("{% for i in range(99999) %}" + "x" * 999 + "{% endfor %}", "does not end"),
     ],
 )
 def test_templates_that_cannot_be_used(make: Any, template: str | None, error: str) -> None:
