@@ -210,13 +210,8 @@ def decode(
         logits = found if len(kept) == len(run) else found[kept]
         session.working.trim()
     cache = session.freeze()
-    made = sum(map(len, work.ids))
     stats = Stats(
-        reply_tokens=made,
-        decode_s=last - began,
-        first_s=first_s,
-        gaps_s=tuple(gaps),
-        kv_bytes=cache.nbytes,
-        steps=steps,
-    ).after(prefilled.stats)
+        reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),
+        kv_bytes=cache.nbytes, steps=steps, experts=session.experts(),
+    ).after(prefilled.stats)  # fmt: skip
     return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)

@@ -158,13 +158,16 @@ class PagedLayer(CacheLayerMixin):  # type: ignore[misc]
         if step is None:
             raise ValueError("a paged cache is used through a session")
         k, v = (x.transpose(1, 2).flatten(0, 1) for x in (key_states, value_states))
-        store, places = self.pool.store(self.index, k, v, self.int8), step.places[self.index]
-        _write(store, places, k, v)
+        self.write(step, k, v)
         step.layer = self
         if not self.latent:
             return key_states, value_states
-        k, v = _read(store, places, k.dtype)
+        k, v = _read(self.pool.stores[self.index], step.places[self.index], k.dtype)
         return _heads(k), _heads(v)
+
+    def write(self, step: Step, k: Tensor, v: Tensor) -> None:
+        """Put the tokens (T, H, D) of a step into its pages."""
+        _write(self.pool.store(self.index, k, v, self.int8), step.places[self.index], k, v)
 
     def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
         """(T, Hq, D) -> (T, Hq, Dv) over the pages."""

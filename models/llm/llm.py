@@ -80,12 +80,15 @@ class LLM:
         """
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
-        from . import layers
+        from . import experts, layers
 
         network.eval().requires_grad_(False)
         install(network)
         layers.register()
         network.set_attn_implementation(layers.NAME)
+        if network._can_set_experts_implementation():
+            experts.register()
+            network.set_experts_implementation(experts.NAME)
         return cls(network, tokenizer, read_facts(network, tokenizer), name or type(network).__name__)
 
     @property

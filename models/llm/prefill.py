@@ -75,7 +75,8 @@ def prefill(
         done += sum(len(ids) for _, ids in rows)
         yield Progress(done, total)
     held = session.freeze()
-    stats = Stats(prompt_tokens=total, prefill_s=time.perf_counter() - began, kv_bytes=held.nbytes)
+    seconds = time.perf_counter() - began
+    stats = Stats(prompt_tokens=total, prefill_s=seconds, kv_bytes=held.nbytes, experts=session.experts())
     return Prefilled(held, torch.cat(logits), stats)
 
 

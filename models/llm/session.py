@@ -12,6 +12,8 @@ from torch import Tensor
 from transformers.cache_utils import get_layer_types_and_kwargs
 
 from .cache import KVCache, Working
+from .experts import counting
+from .express import Express
 from .layers import PagedCache, State, Step, layers_of, running
 from .llm import LLM
 
@@ -32,16 +34,23 @@ class Session:
         self._cache = PagedCache(layers_of(numbers, cache.pools, cache.kv == "int8", self._latent))
         self._states: list[tuple[State, ...]] = list(cache.states) or [() for _ in cache.tokens]
         self._loaded: list[int] = []
+        self._experts: dict[int, Tensor] = {}
         rope = getattr(config, "rope_parameters", None) or {}
         self._alone = rope.get("rope_type") in ("dynamic", "longrope")
         """Positions of other sequences would change those of a sequence."""
         accepted = inspect.signature(llm.network.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
+        self._express = Express.of(llm.network)
 
     @property
     def lengths(self) -> list[int]:
         return self.working.lengths
+
+    def experts(self) -> dict[str, tuple[int, ...]]:
+        """By layer with a mixture of experts: how many tokens each expert was given so far."""
+        names = {id(part): name for name, part in self.llm.network.named_modules()} if self._experts else {}
+        return {names[part]: tuple(counts.tolist()) for part, counts in self._experts.items()}
 
     def step(self, rows: Sequence[Row], *, every: bool = False, reserve: int = 0) -> Tensor:
         """Append tokens to sequences and run the network on them.
@@ -72,9 +81,8 @@ class Session:
     @torch.no_grad()
     def _run(self, rows: Sequence[Row], counts: list[int], *, tall: bool, every: bool) -> Tensor:
         device = self.llm.device
-        shape = (-1, 1) if tall else (1, -1)
         lengths = self.lengths
-        ids = torch.tensor([i for _, new in rows for i in new], device=device).view(shape)
+        ids = torch.tensor([i for _, new in rows for i in new], device=device)
         positions = [p for s, new in rows for p in range(lengths[s] - len(new), lengths[s])]
         places = self.working.places([s for s, _ in rows], counts)
         by_layer = {layer: p for pool, p in zip(self.working.pools, places, strict=True) for layer in pool.layers}
@@ -82,23 +90,27 @@ class Session:
         for layer in self._cache.paged:
             layer.length = max(lengths[s] - len(new) for s, new in rows)
         last = None if every else [end - 1 for end in step.bounds[1:]]
-        options: dict[str, Any] = {self._cache_name: self._cache}
-        if self._keeps:
-            options["logits_to_keep"] = _to_keep(last, tall, len(rows), device)
         with ExitStack() as stack:
             for pool in self.working.pools:
                 stack.enter_context(pool.lock)
             stack.enter_context(running(step))
-            out = self.llm.network(
-                input_ids=ids,
-                position_ids=torch.tensor(positions, device=device).view(shape),
-                use_cache=True,
-                **options,
-            )
-        logits: Tensor = out.logits.flatten(0, 1)
+            stack.enter_context(counting(self._experts))
+            logits = self._logits(ids, torch.tensor(positions, device=device), tall, step, last)
         if last is not None and len(logits) > len(last):
             logits = logits[last]
         return logits.float()
+
+    def _logits(self, ids: Tensor, positions: Tensor, tall: bool, step: Step, last: list[int] | None) -> Tensor:
+        """[T, V] behind the tokens of a step, or fewer with those in ``last`` among them."""
+        if self._express is not None:
+            return self._express(ids, positions, self._cache, step, last)
+        shape = (-1, 1) if tall else (1, -1)
+        options: dict[str, Any] = {self._cache_name: self._cache}
+        if self._keeps:
+            options["logits_to_keep"] = _to_keep(last, tall, len(step.counts), ids.device)
+        out = self.llm.network(input_ids=ids.view(shape), position_ids=positions.view(shape), use_cache=True, **options)
+        logits: Tensor = out.logits.flatten(0, 1)
+        return logits
 
     def _load(self, rows: list[int]) -> None:
         """Have the states of these sequences in the layers."""

@@ -134,6 +134,7 @@ class _Speculation:
         stats = Stats(
             reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),
             kv_bytes=cache.nbytes, drafted=self.drafted, accepted=self.accepted, steps=self.steps,
+            experts=self.target.experts(),
         ).after(prefilled.stats)  # fmt: skip
         return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)
 

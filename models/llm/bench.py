@@ -1,0 +1,155 @@
+"""``pipegraph bench llm``: our decoding beside transformers' ``generate`` on the same weights in one process.
+
+The floor is what reading the weights once costs: one product of a vector with each matrix, in order, at float32.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pipegraph.models.quantize import quantized
+
+from .decode import decode
+from .llm import LLM, Tokens
+from .prefill import Prefilled, prefill
+from .sampling import SamplingParams
+
+R = TypeVar("R")
+SHAPES: dict[str, dict[str, int]] = {
+    "135m": dict(
+        vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+        num_key_value_heads=3,
+    ),
+    "tiny": dict(
+        vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2,
+    ),
+}  # fmt: skip
+"""Llama's architecture with random weights; 135m is SmolLM2's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Seconds of one way: to read the prompt, and for a token of the reply."""
+
+    name: str
+    prefill: float
+    token: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    rows: tuple[Row, ...]
+    floor: float
+    """Seconds: one reading of the float32 weights."""
+    prompt: int
+    clock: str
+
+    def table(self) -> str:
+        """For people, transformers first."""
+        theirs = self.rows[0]
+        head = f"{'':<14}{'prefill tok/s':>14}{'':>8}{'decode tok/s':>14}{'ms/token':>10}{'':>8}{'of floor':>10}"
+        lines = [f"floor {1000 * self.floor:.2f} ms a token ({self.clock})", head]
+        for r in self.rows:
+            lines.append(
+                f"{r.name:<14}{self.prompt / r.prefill:>14.1f}{theirs.prefill / r.prefill:>7.2f}x{1 / r.token:>14.2f}"
+                f"{1000 * r.token:>10.2f}{theirs.token / r.token:>7.2f}x{self.floor / r.token:>10.0%}"
+            )
+        return "\n".join(lines)
+
+
+def bench(
+    shape: str = "135m", formats: tuple[str, ...] = ("fp32", "q8", "w4"), prompt: int = 64, tokens: int = 16,
+    rounds: int = 3, threads: int = 1,
+) -> Result:  # fmt: skip
+    """Measure in turns, medians of ``rounds``; by the processor's clock with one thread, else by that on the wall."""
+    torch.set_num_threads(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    network = _network(shape)
+    ids = torch.randint(0, SHAPES[shape]["vocab_size"], (1, prompt), generator=torch.Generator().manual_seed(0))
+    ways: dict[str, Callable[[], tuple[float, float]]] = {
+        "transformers": lambda: _generate(network, ids, tokens, clock)
+    }
+    for format in formats:
+        ways[f"ours {format}"] = _ours(_in(network, format), ids, tokens, clock)
+    for way in ways.values():
+        way()
+    floors: list[float] = []
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        floors.append(min(_floor(network, clock) for _ in range(3)))
+        for name, way in ways.items():
+            times[name].append(way())
+    rows = [Row(name, median(t[0] for t in found), median(t[1] for t in found)) for name, found in times.items()]
+    said = "processor time, one thread" if threads == 1 else f"time on the wall, {threads} threads"
+    return Result(tuple(rows), median(floors), prompt, said)
+
+
+def _network(shape: str) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    settings: dict[str, Any] = dict(SHAPES[shape], max_position_embeddings=4096, eos_token_id=None, bos_token_id=0)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network: Any = LlamaForCausalLM(LlamaConfig(**settings, tie_word_embeddings=False))
+    network.config._attn_implementation = "sdpa"
+    return network.eval().requires_grad_(False)
+
+
+def _in(network: Any, format: str) -> LLM:
+    """On our layer, over the same memory, or quantized."""
+    shared = copy.deepcopy(network, {id(p): p for p in network.parameters()})
+    llm = LLM.of(shared, name=format)
+    return llm if format == "fp32" else LLM.of(quantized(llm.network, format), name=format)
+
+
+@torch.no_grad()
+def _floor(network: nn.Module, clock: Callable[[], float]) -> float:
+    weights = [part.weight for part in network.modules() if isinstance(part, nn.Linear)]
+    vectors = {n: torch.ones(1, n) for n in {w.shape[1] for w in weights}}
+    began = clock()
+    for w in weights:
+        F.linear(vectors[w.shape[1]], w)
+    return clock() - began
+
+
+@torch.no_grad()
+def _generate(network: Any, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) -> tuple[float, float]:
+    """``generate`` of one token is the prefill; what more tokens take beyond it is decoding."""
+    taken = []
+    for count in (1, tokens + 1):
+        began = clock()
+        network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False)
+        taken.append(clock() - began)
+    return taken[0], (taken[1] - taken[0]) / tokens
+
+
+def _ours(llm: LLM, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) -> Callable[[], tuple[float, float]]:
+    prompt = Tokens.of(ids.tolist())
+
+    def way() -> tuple[float, float]:
+        began = clock()
+        ready: Prefilled = _last(prefill(llm, prompt))
+        read = clock()
+        _last(decode(llm, ready, SamplingParams(max_tokens=tokens + 1), go_on=False))
+        return read - began, (clock() - read) / tokens
+
+    return way
+
+
+def _last(events: Generator[Any, None, R]) -> R:
+    while True:
+        try:
+            next(events)
+        except StopIteration as end:
+            result: R = end.value
+            return result

@@ -1,0 +1,104 @@
+"""The short way through dense decoders: what transformers' modules compute, in fewer and fused operations.
+
+A token costs little more than one reading of the weights, so that what a framework does around the matrix products
+shows. Modules and weights stay those of transformers; a network that is not exactly of a class listed here, or that has
+hooks, takes transformers' own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from pipegraph.kernels.gated import swiglu
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.rms_norm import rms_norm
+
+from .layers import PagedCache, Step
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+DENSE = ("llama.LlamaForCausalLM", "mistral.MistralForCausalLM", "qwen2.Qwen2ForCausalLM", "qwen3.Qwen3ForCausalLM")
+LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class Express:
+    """Runs a dense decoder; as :meth:`of` found it fit."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+        self.half = network.model.layers[0].self_attn.head_dim // 2
+
+    @classmethod
+    def of(cls, network: PreTrainedModel) -> Express | None:
+        """For a network of a class that is known, without hooks; else None."""
+        kind = type(network)
+        _, _, rest = kind.__module__.partition("transformers.models.")
+        if f"{rest.partition('.')[0]}.{kind.__name__}" not in DENSE:
+            return None
+        for name, part in network.named_modules():
+            if part._forward_hooks or part._forward_pre_hooks or "forward" in part.__dict__:
+                return None
+            if name.rpartition(".")[2] in LAYERS and type(part) is not KernelLinear:
+                return None
+        layers: Any = network.get_submodule("model.layers")
+        plain = all(type(layer.mlp.act_fn) in (nn.SiLU, _silu()) for layer in layers)
+        return cls(network) if plain and len(layers) == network.config.num_hidden_layers else None
+
+    def __call__(
+        self, ids: Tensor, positions: Tensor, cache: PagedCache, step: Step, last: Sequence[int] | None
+    ) -> Tensor:
+        """Logits [T, V] behind the tokens (T,) of a step, or of those in ``last``."""
+        model = self.network.model
+        h = model.embed_tokens(ids)
+        cos, sin = model.rotary_emb(h[None], positions[None])
+        cos, sin = cos[0, :, None], sin[0, :, None].clone()
+        sin[..., : self.half].neg_()
+        x = _norm(model.layers[0].input_layernorm, h)
+        norms = [layer.input_layernorm for layer in model.layers[1:]] + [model.norm]
+        for layer, norm in zip(model.layers, norms, strict=True):
+            a = self._attend(layer.self_attn, x, cos, sin, cache, step)
+            x, h = rms_norm(a, *_of(layer.post_attention_layernorm), residual=h)
+            mlp = layer.mlp
+            a = _linear(mlp.down_proj, swiglu(_linear(mlp.gate_proj, x), _linear(mlp.up_proj, x)))
+            x, h = rms_norm(a, *_of(norm), residual=h)
+        if last is not None and len(last) < len(x):
+            x = x[torch.tensor(last, device=x.device)]
+        logits: Tensor = self.network.lm_head(x)
+        return logits
+
+    def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, cache: PagedCache, step: Step) -> Tensor:
+        shape = (len(x), -1, part.head_dim)
+        q, k, v = (_linear(p, x).view(shape) for p in (part.q_proj, part.k_proj, part.v_proj))
+        if hasattr(part, "q_norm"):
+            q, k = _norm(part.q_norm, q), _norm(part.k_norm, k)
+        both = torch.cat([q, k], 1)  # (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), the sign being in ``sin``
+        both = torch.addcmul(both * cos, both.roll(self.half, -1), sin)
+        q, k = both.split([q.shape[1], k.shape[1]], 1)
+        layer = cache.layers[part.layer_idx]
+        layer.write(step, k, v)
+        out = layer.attend(step, q, {"scale": part.scaling, "softcap": None, "sinks": None})
+        return _linear(part.o_proj, out.flatten(1))
+
+
+def _silu() -> type:
+    from transformers.activations import ACT2FN
+
+    return type(ACT2FN["silu"])
+
+
+def _linear(part: Any, x: Tensor) -> Tensor:
+    """The layer without the machinery of ``nn.Module`` around it."""
+    return KernelLinear.forward(part, x)
+
+
+def _of(norm: Any) -> tuple[Tensor, float]:
+    return norm.weight, norm.variance_epsilon
+
+
+def _norm(norm: Any, x: Tensor) -> Tensor:
+    return rms_norm(x, norm.weight, norm.variance_epsilon)
