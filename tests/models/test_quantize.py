@@ -205,7 +205,6 @@ def test_memory_while_quantizing(format: str, width: int, hidden: int, layers: i
     ran = subprocess.run([sys.executable, script, file, format, warm], capture_output=True, text=True, check=True)
     grown, result, most = map(float, ran.stdout.split())
     print(f"{format}: {size:.0f} MB file, {result:.0f} MB result, grew by {grown:.0f} MB, whole process {most:.0f} MB")
-    assert grown <= result + 4 * width * hidden / (1 << 20) + 100
     assert 0.9 * result < grown < 0.6 * size
 
 
