@@ -56,7 +56,8 @@ def test_compiles_within_budget(case: Any, architecture: str) -> None:
     if case.product:
         used = {name for taken in found.values() for name in taken}
         assert used & set(wanted(case, architecture)), f"wants {wanted(case, architecture)}, has {used}"
-    before = BUDGET["kernels"][case.name][architecture]
+    before = BUDGET["kernels"].get(case.name, {}).get(architecture)
+    assert before, "not in the budget yet: python tests/aot/budget.py"
     assert found.keys() == before.keys()
     for kernel, taken in found.items():
         assert taken["shared"] <= SHARED[architecture] * 1024
@@ -67,8 +68,8 @@ def test_compiles_within_budget(case: Any, architecture: str) -> None:
 
 def test_the_budget_is_for_these_cases() -> None:
     """``python tests/aot/budget.py`` rewrites it."""
-    listed = {name: sorted(by_arch) for name, by_arch in BUDGET["kernels"].items()}
-    assert listed == {case.name: sorted(case.on) for case in cases.CASES.values()}
+    listed = {(name, arch) for name, by_arch in BUDGET["kernels"].items() for arch in by_arch}
+    assert set(cases.FAST.items()) <= listed <= {(c.name, arch) for c in cases.CASES.values() for arch in c.on}
 
 
 def test_nothing_in_the_budget_spills_much() -> None:
