@@ -85,7 +85,7 @@ def slots(scene: Scene) -> list[tuple[Thing, float, float, float]]:
 def draw(scene: Scene, rng: random.Random) -> Image.Image:
     """Render a scene, with small random shifts of place and size, as a 128 x 128 RGB picture."""
     image = draw_background(scene.background, rng)
-    shift = 3.0 if scene.relation else {None: 8.0, "small": 24.0, "big": 3.0}[scene.size]
+    shift = 3.0 if scene.relation else {None: 8.0, "small": 8.0, "big": 3.0}[scene.size]
     grow = 4.0 if scene.relation else 6.0
     for thing, cx, cy, height in slots(scene):
         dx, dy = rng.uniform(-shift, shift), rng.uniform(-shift, shift) * (1.0 if scene.relation else 0.7)

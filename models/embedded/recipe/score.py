@@ -27,7 +27,7 @@ from .world import BACKGROUNDS, Scene, Thing, sample_scene
 Pixels = NDArray[np.float32]
 PAD = 32
 """Pixels by which pictures are continued at their edges, so that windows may overhang."""
-REACH = {None: 8, "small": 22, "big": 4}
+REACH = {None: 8, "small": 8, "big": 4}
 """How far from its place a lone object of each size is looked for, in pixels; 4 for one of two."""
 STRIDE = 2
 """Shifts are whole pixels of the half-size picture."""
