@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear import Activation, PackedWeight, gemm
-from .linear import reference as linear_reference
+from .linear_torch import gemm
+from .linear_torch import reference as linear_reference
+from .linear_values import Activation, PackedWeight
 from .triton import available
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from .dispatch import KernelError
 from .hadamard import check_block, rotate
-from .linear import LowRank
+from .linear_values import LowRank
 
 Format = Literal["q8", "fp8", "w4"]
 FP8: Final = (torch.float8_e4m3fn, torch.float8_e5m2)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear import Activation, LowRank
+from ..linear_values import Activation, LowRank
 
 
 @triton.jit

@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear import Activation, LowRank, joined
+from ..linear_torch import joined
+from ..linear_values import Activation, LowRank
 from ..qweight import QWeight
 from .available import architecture, processors
 from .configs_linear import weights_config, weights_splits

@@ -92,7 +92,12 @@ def test_automatic_choice_never_lowers_the_numerics_class(others: None) -> None:
 
 def test_explain_lists_all_with_reasons(others: None) -> None:
     reports = {r.backend: r for r in explain("attention")}
-    assert list(reports) == ["torch", "rough", "marked", "reference"]
+    names = list(reports)
+    assert names[0] == "torch" and [n for n in names if n in ("rough", "marked", "reference")] == [
+        "rough",
+        "marked",
+        "reference",
+    ]
     assert reports["torch"].chosen and "highest rank" in reports["torch"].why
     assert not reports["marked"].usable and reports["marked"].why == "4096 queries are more than 3"
     assert "lowers the numerics class" in reports["rough"].why and reports["rough"].source == "elsewhere"

@@ -84,8 +84,8 @@ def test_large_weights_are_unpacked_in_parts(format: Any, monkeypatch: pytest.Mo
     x, bias = torch.randn(5, 64, generator=gen), torch.randn(70, generator=gen)
     weight = QWeight.quantize(torch.randn(70, 64, generator=gen), format)
     whole = linear(x, weight, bias, backend="torch")
-    monkeypatch.setattr("pipegraph.kernels.linear._LARGE", 0)
-    monkeypatch.setattr("pipegraph.kernels.linear._PART", 64 * 16)
+    monkeypatch.setattr("pipegraph.kernels.linear_torch._LARGE", 0)
+    monkeypatch.setattr("pipegraph.kernels.linear_torch._PART", 64 * 16)
     torch.testing.assert_close(linear(x, weight, bias, backend="torch"), whole)
 
 
