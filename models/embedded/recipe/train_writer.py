@@ -11,6 +11,7 @@ import hashlib
 import json
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from .requests import answer, fulfils, read, request
+from .requests import Wish, answer, fulfils, read, request
 from .score import wilson
 
 OUT = Path(__file__).parents[1] / "prompt-writer"
@@ -124,11 +125,12 @@ def write(net: LlamaForCausalLM, words: PreTrainedTokenizerFast, requests: list[
     """The answers to requests, greedily, one at a time."""
     said = []
     for text in requests:
-        ids = words.apply_chat_template(
-            [{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt", return_dict=True
-        )  # fmt: skip
-        out = net.generate(**ids, max_new_tokens=32, do_sample=False)
-        said.append(words.decode(out[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))
+        chat = words.apply_chat_template(
+            [{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False
+        )
+        ids = torch.tensor([words.encode(str(chat), add_special_tokens=False)])
+        out = net.generate(input_ids=ids, max_new_tokens=32, do_sample=False)
+        said.append(str(words.decode(out[0, ids.shape[1] :], skip_special_tokens=True)))
     return said
 
 
@@ -153,10 +155,14 @@ def judge(net: LlamaForCausalLM, words: PreTrainedTokenizerFast, count: int, see
     return result
 
 
-def _wanted(what: str, asked: list[tuple[str, Any]]) -> list[bool | None]:
+def _wanted(what: str, asked: list[tuple[str, Wish]]) -> list[bool | None]:
     """For an answer that is no caption: False where the request wished something, else None."""
-    free = {"object": lambda w: False, "colour": lambda w: not w.colour and not w.scene,
-            "background": lambda w: not w.background, "size": lambda w: not w.size and not w.scene}  # fmt: skip
+    free: dict[str, Callable[[Wish], bool]] = {
+        "object": lambda w: False,
+        "colour": lambda w: not w.colour and not w.scene,
+        "background": lambda w: not w.background,
+        "size": lambda w: not w.size and not w.scene,
+    }
     return [None if free[what](wish) else False for _, wish in asked]
 
 
