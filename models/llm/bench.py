@@ -109,7 +109,10 @@ def _in(network: Any, format: str) -> LLM:
     """On our layer, over the same memory, or quantized."""
     shared = copy.deepcopy(network, {id(p): p for p in network.parameters()})
     llm = LLM.of(shared, name=format)
-    return llm if format == "fp32" else LLM.of(quantized(llm.network, format), name=format)
+    if format == "fp32":
+        return llm
+    packed: Any = quantized(llm.network, format)
+    return LLM.of(packed, name=format)
 
 
 @torch.no_grad()

@@ -114,18 +114,21 @@ def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer
         return rows[0] if len(rows) == 1 else torch.cat(rows)
     bounds, ends = (torch.tensor(x, dtype=torch.int32, device=q.device) for x in (step.bounds, seen))
     most = max(b - a for a, b in pairwise(seen))
-    return attention_varlen(
+    out: Tensor = attention_varlen(
         q, k, v, bounds, ends, max(step.counts), most, causal=True, window=layer.pool.window, **settings
     )
+    return out
 
 
 def _alone(q: Tensor, k: Tensor, v: Tensor, window: int | None, settings: dict[str, Any]) -> Tensor:
     """(n, Hq, D) over (m, Hkv, D): the last n of the m tokens of one sequence."""
     if len(q) == 1 and settings["sinks"] is None:  # the queries that share a key head as so many rows of one head
         grouped = q.view(1, k.shape[1], -1, q.shape[2])
-        return attention(grouped, _heads(k), _heads(v), **settings).reshape(1, q.shape[1], v.shape[2])
-    causal = {} if len(q) == 1 else {"causal": True, "window": window}
-    return attention(_heads(q), _heads(k), _heads(v), **causal, **settings)[0].transpose(0, 1)
+        out: Tensor = attention(grouped, _heads(k), _heads(v), **settings)
+        return out.reshape(1, q.shape[1], v.shape[2])
+    causal: dict[str, Any] = {} if len(q) == 1 else {"causal": True, "window": window}
+    out = attention(_heads(q), _heads(k), _heads(v), **causal, **settings)
+    return out[0].transpose(0, 1)
 
 
 def _heads(x: Tensor) -> Tensor:
@@ -133,14 +136,14 @@ def _heads(x: Tensor) -> Tensor:
     return x.transpose(0, 1)[None]
 
 
-class PagedLayer(CacheLayerMixin):  # type: ignore[misc]
+class PagedLayer(CacheLayerMixin):
     """One layer's keys and values in the pages of a pool."""
 
     is_croppable = True
     is_sliding = False
 
     def __init__(self, index: int, pool: Pool, int8: bool, latent: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.index = index
         self.pool = pool
         self.int8 = int8
@@ -174,10 +177,11 @@ class PagedLayer(CacheLayerMixin):  # type: ignore[misc]
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
         if step.single and (self.int8 or not q.is_cpu):
             lengths = torch.tensor(places.lengths, dtype=torch.int32, device=q.device)
-            return paged_decode(
+            out: Tensor = paged_decode(
                 q, store.k, store.v, places.table(q.device), lengths, k_scale=store.k_scale, v_scale=store.v_scale,
                 window=window, **settings,
             )  # fmt: skip
+            return out
         if step.single:
             rows = [_over_pieces(q[i : i + 1], store, pieces, settings) for i, pieces in enumerate(places.reads)]
             return rows[0] if len(rows) == 1 else torch.cat(rows)
@@ -244,7 +248,7 @@ class State:
         return tuple(t for t in (*self.conv, *self.recurrent) if t is not None)
 
 
-class StateLayer(LinearAttentionLayer):  # type: ignore[misc]
+class StateLayer(LinearAttentionLayer):
     """transformers' layer of states, from and to snapshots."""
 
     def load(self, rows: Sequence[State]) -> None:
@@ -271,7 +275,7 @@ class StateLayer(LinearAttentionLayer):  # type: ignore[misc]
         return State(*both)
 
 
-class PagedCache(Cache):  # type: ignore[misc]
+class PagedCache(Cache):
     """transformers' cache over our layers."""
 
     def __init__(self, layers: list[Any]) -> None:

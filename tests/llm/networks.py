@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import torch
 import transformers as hf
@@ -27,7 +28,7 @@ COMMON: dict[str, Any] = dict(
 )  # fmt: skip
 FOUR = {**COMMON, "num_hidden_layers": 4}
 WINDOWS = ["sliding_attention", "full_attention", "sliding_attention"]
-MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
+MOE: dict[str, Any] = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
 CONFIGS: dict[str, Callable[[], Any]] = {
     "llama": lambda: hf.LlamaConfig(**COMMON),
     "mistral": lambda: hf.MistralConfig(**COMMON, head_dim=16, sliding_window=9),
@@ -41,7 +42,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         **COMMON, head_dim=16, sliding_window=8, layer_types=WINDOWS, query_pre_attn_scalar=16
     ),
     "phi3": lambda: hf.Phi3Config(**COMMON),
-    "qwen3_moe": lambda: hf.Qwen3MoeConfig(**COMMON, **MOE, head_dim=16, norm_topk_prob=True),
+    "qwen3_moe": lambda: hf.Qwen3MoeConfig(**{**COMMON, **MOE, "head_dim": 16, "norm_topk_prob": True}),
     "deepseek_v3": lambda: hf.DeepseekV3Config(
         **{**COMMON, "num_key_value_heads": 4}, q_lora_rank=16, kv_lora_rank=16, qk_nope_head_dim=8,
         qk_rope_head_dim=8, v_head_dim=8, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1,
@@ -131,11 +132,8 @@ def reply(llm: LLM, which: Sequence[int], count: int, *, chunk: int = 512, kv: K
 
     rows = [prompts()[i] for i in which]
     ready = finish(prefill(llm, Tokens.of(rows), chunk=chunk, kv=kv))
-    plain, decoding.Session = decoding.Session, Recording  # type: ignore[misc]
-    try:
+    with patch.object(decoding, "Session", Recording):
         made = finish(decoding.decode(llm, ready, SamplingParams(max_tokens=count), go_on=False))
-    finally:
-        decoding.Session = plain  # type: ignore[misc]
     assert made.finish == ("length",) * len(rows)
     return Greedy(list(made.tokens.ids), torch.stack([ready.logits, *steps], 1))
 
