@@ -5,9 +5,9 @@
 The side path is how a LoRA is applied: W is never edited, so it may be memory-mapped or quantized. It is also the
 low-rank branch of quantized formats.
 
-A back end is a function ``fn(x, weight, bias, low_rank, act, gate, residual)``. It gives what ``linear_torch.reference`` gives;
-a `reduced` one may also quantize x, as ``linear_torch.w8a8`` defines it. A packed weight of a format that it does not know it
-unpacks with ``dequantize``.
+A back end is a function ``fn(x, weight, bias, low_rank, act, gate, residual)``. It gives what
+``linear_torch.reference`` gives; a `reduced` one may also quantize x, as ``linear_torch.w8a8`` defines it. A packed
+weight of a format that it does not know it unpacks with ``dequantize``.
 """
 
 from __future__ import annotations
