@@ -143,15 +143,15 @@ class Op(Generic[S]):
     def pick(self, key: Hashable, backend: str | None = None) -> Backend[S]:
         """The back end for a call; ``key`` holds everything that ``describe`` needs."""
         asked = (key, backend or _using.get().get(self.name))
-        try:
-            return self.memo[asked]
-        except KeyError:
-            pass
-        signature = self.describe(key)
-        chosen = self._explicit(signature, *asked[1:]) or self._best(signature)
-        if len(self.memo) >= _REMEMBERED:
-            self.memo.clear()
-        self.memo[asked] = chosen
+        chosen = self.memo.get(asked)
+        if chosen is None:
+            signature = self.describe(key)
+            chosen = self._explicit(signature, *asked[1:]) or self._best(signature)
+            if len(self.memo) >= _REMEMBERED:
+                self.memo.clear()
+            self.memo[asked] = chosen
+        if (calls := _calls.get()) is not None:
+            calls.setdefault(self.name, set()).add(chosen.name)
         return chosen
 
     def _explicit(self, signature: S, name: str | None) -> Backend[S] | None:
@@ -172,6 +172,7 @@ class Op(Generic[S]):
         return max(able, key=lambda b: b.rank(signature))
 
 
+_calls: ContextVar[dict[str, set[str]] | None] = ContextVar("pipegraph_calls", default=None)
 _using: ContextVar[Mapping[str, str]] = ContextVar("pipegraph_kernels", default={})  # noqa: B039 - never changed
 _ops: dict[str, Op[Any]] = {}
 _backends: dict[str, dict[str, Backend[Any]]] = {op: {} for op in OPS}
@@ -248,9 +249,15 @@ def explain(op: str | None = None, device: str = "cpu", dtype: str = "float32") 
     return reports + broken
 
 
-def used() -> dict[str, list[str]]:
-    """The back ends that were chosen in this process so far, by op."""
-    return {name: sorted({b.name for b in op.memo.values()}) for name, op in _ops.items() if op.memo}
+@contextmanager
+def noting(calls: dict[str, set[str]] | None = None) -> Iterator[dict[str, set[str]]]:
+    """Note in ``calls`` which back ends run inside a ``with``, by op; for this thread (context)."""
+    calls = {} if calls is None else calls
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
 
 
 def forget() -> None:

@@ -49,7 +49,7 @@ def sampling_events(
     ctx: RunContext, guider: Guider, noise: Noise, sampler: Sampler, sigmas: Any, latent: dict[str, Any]
 ) -> Generator[Progress, None, Sampled]:
     """Run a sampler for a node: progress after each step, what it cost into the run record."""
-    from pipegraph.kernels.dispatch import used
+    from pipegraph.kernels.dispatch import noting
     from pipegraph.models.sampling.guiders import fit_mask
     from pipegraph.models.sampling.run import sample
 
@@ -58,13 +58,14 @@ def sampling_events(
     mask = latent.get("noise_mask")
     if mask is not None and not fit_mask(mask, latent["samples"]).any():
         ctx.warn(f"nothing to repaint: the mask is {'too small for the latent' if mask.any() else 'empty'}")
-    run = sample(guider, noise, sampler, sigmas, latent)
+    run, kernels = sample(guider, noise, sampler, sigmas, latent), dict[str, set[str]]()
     while True:
         try:
-            step = next(run)
+            with noting(kernels):  # not across the yield: what runs meanwhile is not ours
+                step = next(run)
         except StopIteration as stop:
             sampled: Sampled = stop.value
             ctx.note("sampling", sampled.report.as_dict())
-            ctx.note("kernels", used())
+            ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
             return sampled
         yield Progress(step.done, step.total)

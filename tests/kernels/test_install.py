@@ -64,7 +64,7 @@ def test_a_network_that_is_not_installed_is_caught(make: Make, attentions: int) 
         run(network, call)
     with audit() as seen:
         run(network, call)
-    assert seen.inside == {"attention": 0, "linear": 0}
+    assert not any(seen.inside.values())
     assert len([e for e in seen.escaped if e.aten in ("mm", "addmm", "linear")]) >= linears(network)
     assert sum("scaled_dot_product" in e.aten for e in seen.escaped) == attentions
 

@@ -348,7 +348,7 @@ def test_the_record(go: Go) -> None:
     assert record["inputs"] == {"seed": seed, "steps": "auto", "model": "small"}
     assert record["resolved"] == [{"node": "d", "input": "steps", "key": "steps", "value": 4, "source": "m"}]
     assert record["notes"] == {"w": {"length": 1}}
-    assert record["settings"] == {"device": "cpu", "dtype": "auto", "kernels": {}}
+    assert record["settings"] == {"device": "cpu", "dtype": "auto", "kernels": {}, "quantize": ""}
     assert record["run"]["files"] == [str(result.files[0])] and record["run"]["timings"].keys() == {"m", "d", "c", "w"}
     assert record["run"]["peak_memory"] > 1e6 and "python" in record["versions"]
 
