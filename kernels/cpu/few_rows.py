@@ -14,7 +14,6 @@ from numba import config, njit, prange, set_num_threads
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..hadamard import rotate
 from ..qweight import QWeight
 from .dots import COLUMNS, dot_q8, dot_w4
 
@@ -31,7 +30,9 @@ def product(x: Tensor, weight: QWeight) -> Tensor:
     Returns:
         (M, N) in float32.
     """
-    x = (rotate(x, weight.rotate) if weight.rotate else x.float()).contiguous()
+    rows = np.array(x.float().numpy(), order="C")  # a copy, to be rotated in place
+    if weight.rotate:
+        _rotate(rows, weight.rotate)
     y = torch.empty(x.shape[0], weight.shape[0])
     if y.numel() == 0 or x.shape[1] == 0:
         return y.zero_()
@@ -39,18 +40,23 @@ def product(x: Tensor, weight: QWeight) -> Tensor:
     data = weight.data.numpy()
     if weight.group is None:
         scale = weight.scale.float().expand(weight.shape[0]).contiguous()
-        _q8_rows(x.numpy(), data, scale.numpy(), y.numpy())
+        _q8_rows(rows, data, scale.numpy(), y.numpy())
         return y
     shift = (weight.group // COLUMNS).bit_length() - 1
     if weight.zero is None:
-        _q8_groups(x.numpy(), data, _readable(weight.scale), shift, y.numpy())
+        _q8_groups(rows, data, _readable(weight.scale), shift, y.numpy())
         return y
-    sums, words, x = x.view(len(x), -1, COLUMNS).sum(-1), data.view(np.int32), _interleave(x)
-    scale_, zero = _readable(weight.scale), _readable(weight.zero)
-    if words.shape[1] % 8:  # an odd number of blocks
-        (words, sums), last = _even(words, sums), weight.shape[1] // COLUMNS >> shift
-        scale_, zero = (np.pad(a, ((0, 0), (0, last + 1 - a.shape[1]))) for a in (scale_, zero))
-    _w4(x.numpy(), sums.numpy(), words, scale_, zero, shift, y.numpy())
+    scale_, zero, words = _readable(weight.scale), _readable(weight.zero), data.view(np.int32)
+    if words.shape[1] % 8:  # an odd number of blocks: one of zeros more
+        words = np.pad(words, ((0, 0), (0, 4)))
+        more = (words.shape[1] // 4 - 1 >> shift) + 1 - scale_.shape[1]
+        scale_, zero = (np.pad(a, ((0, 0), (0, more))) for a in (scale_, zero))
+    mixed, sums = (
+        np.zeros((len(rows), words.shape[1] * 8), np.float32),
+        np.zeros((len(rows), words.shape[1] // 4), np.float32),
+    )
+    _interleave(rows, mixed, sums)
+    _w4(mixed, sums, words, scale_, zero, shift, y.numpy())
     return y
 
 
@@ -61,21 +67,46 @@ def _readable(scale: Tensor) -> Array:
     return np.ascontiguousarray(bits)
 
 
-def _interleave(x: Tensor) -> Tensor:
-    """The order in which ``dot_w4`` meets the columns: of each 64, by byte of a word, half of a byte, then word."""
-    x = torch.nn.functional.pad(x, (0, -x.shape[1] % 64))
-    # column = 32 block + 16 half + 4 word + byte; the four words of two blocks make eight lanes
-    return x.view(len(x), -1, 2, 2, 4, 4).permute(0, 1, 5, 3, 2, 4).reshape(len(x), -1)
-
-
-def _even(words: Array, sums: Tensor) -> tuple[Array, Tensor]:
-    """A block of zeros more."""
-    return np.pad(words, ((0, 0), (0, 4))), torch.nn.functional.pad(sums, (0, 1))
-
-
 _F, _U = "float32[:,::1]", "uint16[:,::1]"
+_HALF = np.float32(0.7071067811865476)
 _OPTIONS: dict[str, Any] = dict(fastmath={"reassoc", "contract"}, parallel=True, nogil=True, cache=True)
 """Sums may be reordered and multiply-adds fused; NaN and Inf keep their meaning."""
+
+
+@njit(f"void({_F},int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _rotate(x: Array, block: int) -> None:
+    """``hadamard.rotate`` in place, with the same bits."""
+    rows, columns = x.shape
+    for m in range(rows):
+        width = 1
+        while width * 4 <= block:
+            for start in range(0, columns, 4 * width):
+                for i in range(start, start + width):
+                    a, b, c, d = x[m, i], x[m, i + width], x[m, i + 2 * width], x[m, i + 3 * width]
+                    s = ((a + b) + (c + d)) * np.float32(0.5)
+                    x[m, i], x[m, i + width], x[m, i + 2 * width], x[m, i + 3 * width] = s - d, s - c, s - b, s - a
+            width *= 4
+        if width < block:
+            for start in range(0, columns, 2 * width):
+                for i in range(start, start + width):
+                    a, b = x[m, i], x[m, i + width]
+                    x[m, i], x[m, i + width] = (a + b) * _HALF, (a - b) * _HALF
+
+
+@njit(f"void({_F},{_F},{_F})", nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _interleave(x: Array, mixed: Array, sums: Array) -> None:
+    """The order in which ``dot_w4`` meets the columns: of each 64, by byte of a word, half of a byte, block, then word.
+
+    column = 32 block + 16 half + 4 word + byte; the four words of two blocks make eight lanes. ``sums`` get those of
+    each 32 columns.
+    """
+    rows, columns = x.shape
+    for m in range(rows):
+        for k in range(columns):
+            block, rest = k // 32, k % 32
+            at = block // 2 * 64 + rest % 4 * 16 + rest // 16 * 8 + block % 2 * 4 + rest // 4 % 4
+            mixed[m, at] = x[m, k]
+            sums[m, block] += x[m, k]
 
 
 @njit(f"void({_F},int8[:,::1],float32[::1],{_F})", **_OPTIONS)  # type: ignore[untyped-decorator]

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from pipegraph.kernels.cpu import few_rows
 from pipegraph.kernels.cpu.few_rows import product
 from pipegraph.kernels.dispatch import KernelError
+from pipegraph.kernels.hadamard import rotate
 from pipegraph.kernels.linear import OP, LowRank, linear
 from pipegraph.kernels.qweight import QWeight
 
@@ -47,6 +49,14 @@ def test_equals_float64(shape: tuple[int, int], rows: int, dtype: torch.dtype) -
         assert got.dtype == torch.float32 and got.shape == want.shape
         assert (got - want).norm() <= 2e-6 * want.norm(), name
         assert torch.equal(got, product(x, weight)), f"{name}: twice gives other bits"
+
+
+@pytest.mark.parametrize("block", [2, 4, 8, 64, 256])
+def test_rotates_with_the_bits_of_the_definition(block: int) -> None:
+    x = torch.randn(3, 768, generator=torch.Generator().manual_seed(block))
+    turned = x.clone()
+    few_rows._rotate(turned.numpy(), block)
+    assert torch.equal(turned, rotate(x, block))
 
 
 def test_nan_stays_in_its_row() -> None:

@@ -10,6 +10,9 @@ import click
 @click.group()
 def command() -> None:
     """Measure this machine."""
+    from pipegraph.quiet import quiet
+
+    quiet()
 
 
 @command.command()
