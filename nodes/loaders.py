@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pipegraph.models import paths
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading import source
+from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.parts import part
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
@@ -24,7 +25,7 @@ def _checkpoint_files(name: str) -> list[Path]:
 
 def _network_files(name: str) -> list[Path]:
     path = paths.resolve("diffusion_models", name)
-    extra = (source.card_file(path), path / "scheduler" / "scheduler_config.json", path / "vae" / "config.json")
+    extra = (card_file(path), path / "scheduler" / "scheduler_config.json", component(path, "vae") / "config.json")
     return [*part(path, "transformer").files, *(f for f in extra if f.is_file())]
 
 

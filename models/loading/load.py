@@ -16,10 +16,11 @@ from ..model import Model
 from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..vae import Vae
+from .card import component, read_card
 from .headers import LoadError
 from .networks import build, compute_dtype
 from .parts import Part, part
-from .source import Source, read_card, scheduler_of
+from .source import Source, scheduler_of
 from .tokenizers import load_tokenizer, tokenizer_folder
 
 
@@ -57,7 +58,7 @@ def load_model(name: str, place: Place) -> Model:
     """A diffusion network alone: a file, a component folder, or that part of a pipeline folder."""
     path = resolve("diffusion_models", name)
     model = _model(part(path, "transformer"), place, scheduler_of(path), read_card(path), name)
-    if (path / "vae" / "config.json").is_file():
+    if (component(path, "vae") / "config.json").is_file():
         return replace(model, latent=_latent_format(part(path, "vae"), model.family.latent))
     return model
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
 from . import encoders, flux, vae
+from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
@@ -106,7 +107,7 @@ def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
         return _in_file(read_header(path), kinds)
     if (path / "model_index.json").is_file():
         index = read_json(path / "model_index.json")
-        folders = [path / name for name, value in index.items() if isinstance(value, list) and value[0]]
+        folders = [component(path, name) for name, value in index.items() if isinstance(value, list) and value[0]]
         found = [_in_folder(f) for f in folders if (f / "config.json").is_file()]
         return {p.kind: p for p in found if p and p.kind in kinds}
     only = _in_folder(path) if (path / "config.json").is_file() else None

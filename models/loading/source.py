@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..family import Family
 from ..paths import model_roots, names, resolve
+from .card import card_file, read_card
 from .headers import LoadError, read_json
 from .parts import Part, part, parts
 from .tokenizers import tokenizer_folder
@@ -85,17 +86,6 @@ def encoder_files(path: Path) -> list[Path]:
             files += [f for f in sorted(tokenizer_folder(p.family, facts, p.origin).iterdir()) if f.is_file()]
     card = card_file(path)
     return [*files, card] if card.is_file() else files
-
-
-def card_file(path: Path) -> Path:
-    """Where the card of a model lies: ``card.json`` in its folder, ``x.json`` beside ``x.safetensors``."""
-    return path / "card.json" if path.is_dir() else path.with_suffix(".json")
-
-
-def read_card(path: Path) -> dict[str, Any]:
-    """The card of a model, empty if it has none."""
-    file = card_file(path)
-    return read_json(file) if file.is_file() else {}
 
 
 def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:

@@ -14,6 +14,8 @@ from pipegraph.models.embedded.recipe import measure, world
 from pipegraph.models.embedded.recipe.export import card
 from pipegraph.models.embedded.recipe.measure import EMBEDDED
 from pipegraph.models.embedded.recipe.networks import TEXT_TOKENS, pack, unpack
+from pipegraph.models.loading.parts import part
+from pipegraph.models.loading.source import checkpoint
 
 BASE, SCHNELL = EMBEDDED / "flux-tiny", EMBEDDED / "flux-tiny-schnell"
 EDGES, LORA = EMBEDDED / "controlnet/flux-tiny-edges", EMBEDDED / "loras/flux-tiny-flat.safetensors"
@@ -34,7 +36,7 @@ def adherence(folder: Path, count: int, **changes: float) -> dict[str, dict[str,
 def test_weights_are_float16_and_small() -> None:
     files = list(EMBEDDED.rglob("*.safetensors"))
     assert {BASE, SCHNELL, EDGES} <= {p for f in files for p in f.parents} and LORA in files
-    assert sum(f.stat().st_size for f in files) < 40e6
+    assert sum(f.stat().st_size for f in files) < 34e6
     for file in files:
         with safe_open(file, "pt") as weights:
             assert {weights.get_slice(k).get_dtype() for k in weights.keys()} == {"F16"}, file
@@ -42,8 +44,16 @@ def test_weights_are_float16_and_small() -> None:
 
 @pytest.mark.parametrize("folder", [BASE, SCHNELL], ids=lambda f: f.name)
 def test_the_card_is_that_of_the_recipe(folder: Path) -> None:
-    assert json.loads((folder / "card.json").read_text("utf-8")) == card(settings(folder))
+    base = None if folder == BASE else "embedded/flux-tiny"
+    assert json.loads((folder / "card.json").read_text("utf-8")) == card(settings(folder), base)
     assert settings(folder)["steps"] <= 12
+
+
+def test_the_distilled_model_shares_the_parts_of_its_base() -> None:
+    whole = checkpoint("embedded/flux-tiny-schnell")
+    assert whole.parts["transformer"].origin == SCHNELL / "transformer"
+    assert {whole.parts[k].origin.parent for k in ("vae", "clip", "t5")} == {BASE}
+    assert part(SCHNELL, "vae").origin == BASE / "vae" and not whole.completed
 
 
 def test_the_diffusers_pipeline_draws_what_the_recipe_draws() -> None:

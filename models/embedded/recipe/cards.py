@@ -112,7 +112,7 @@ def schnell_card() -> str:
 
 flux-tiny distilled to 4 steps without guidance: 4 calls of the network in place of 24. The student learned to jump
 each quarter of the guided base's 12-step path in one step (`recipe/distill.py`). Text encoders and autoencoder are
-the base's; it knows the same words.
+the base's and lie in its folder (`base` in `card.json`); it knows the same words.
 
 ## Scores
 

@@ -92,7 +92,7 @@ def main() -> None:
     if args.minutes:
         nets.transformer.requires_grad_(True)
         train(nets, sorted(args.state.glob("paths*.pt")), args.minutes, args.batch, args.rate)
-        write(nets, vae, args.out, RECOMMEND | {"steps": SEGMENTS, "cfg": 1.0})
+        write(nets, vae, args.out, RECOMMEND | {"steps": SEGMENTS, "cfg": 1.0}, base="embedded/flux-tiny")
 
 
 if __name__ == "__main__":

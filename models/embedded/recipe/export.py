@@ -8,6 +8,7 @@ WEIGHTS is ``weights.safetensors`` of train_flux, VAE ``vae.safetensors`` of tra
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ def pipeline(nets: TextToImage, vae: AutoencoderKL) -> FluxPipeline:
     )  # fmt: skip
 
 
-def card(recommend: dict[str, Any]) -> dict[str, Any]:
-    """What programs need to know of a model: its best settings and its words."""
-    return {
+def card(recommend: dict[str, Any], base: str | None = None) -> dict[str, Any]:
+    """What programs need to know of a model: whose parts it shares, its best settings and its words."""
+    return ({"base": base} if base else {}) | {
         "recommend": recommend,
         "text_tokens": TEXT_TOKENS,
         "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS,
@@ -76,14 +77,20 @@ def _any_transformers(folder: Path) -> None:
         _edit(folder / name / "config.json", dtype="float32", torch_dtype="float32")
 
 
-def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str, Any]) -> None:
-    """Write the folder: networks as float16, tokenizers, scheduler, ``card.json``."""
+def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str, Any], base: str | None = None) -> None:
+    """Write the folder: networks as float16, tokenizers, scheduler, ``card.json``.
+
+    With ``base`` only the transformer and the scheduler are written; all else is that shipped model's.
+    """
     modules: list[nn.Module] = [nets.transformer, nets.t5, nets.clip, vae]
     for module in modules:
         module.half()
     pipeline(nets, vae).save_pretrained(out, safe_serialization=True)
     _any_transformers(out)
-    (out / "card.json").write_text(json.dumps(card(recommend), indent=1) + "\n", "utf-8")
+    if base:
+        for name in ("vae", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2"):
+            shutil.rmtree(out / name)
+    (out / "card.json").write_text(json.dumps(card(recommend, base), indent=1) + "\n", "utf-8")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import itertools
 import json
 import random
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from diffusers import AutoencoderKL, FluxTransformer2DModel
 from torch import Tensor
 from transformers import CLIPTextModel, T5EncoderModel
 
+from ...loading.card import component
 from .networks import DOWNSCALE, LATENT_CHANNELS, TextToImage, clip_ids, pack, t5_ids, unpack
 from .render import SIZE
 from .score import Pixels, Verdict, score, table
@@ -34,13 +36,14 @@ BATCH = 20
 
 
 def load(folder: Path) -> tuple[TextToImage, AutoencoderKL]:
-    """The networks of a diffusers folder, in float32."""
+    """The networks of a shipped model, in float32."""
+    at = partial(component, folder)
     nets = TextToImage(
-        FluxTransformer2DModel.from_pretrained(folder / "transformer", low_cpu_mem_usage=False).float().eval(),
-        T5EncoderModel.from_pretrained(folder / "text_encoder_2", dtype=torch.float32).eval(),
-        CLIPTextModel.from_pretrained(folder / "text_encoder", dtype=torch.float32).eval(),
+        FluxTransformer2DModel.from_pretrained(at("transformer"), low_cpu_mem_usage=False).float().eval(),
+        T5EncoderModel.from_pretrained(at("text_encoder_2"), dtype=torch.float32).eval(),
+        CLIPTextModel.from_pretrained(at("text_encoder"), dtype=torch.float32).eval(),
     )
-    return nets, AutoencoderKL.from_pretrained(folder / "vae", low_cpu_mem_usage=False).float().eval()
+    return nets, AutoencoderKL.from_pretrained(at("vae"), low_cpu_mem_usage=False).float().eval()
 
 
 def prompts_for(kind: str, count: int, seed: int) -> tuple[list[Scene], list[str]]:

@@ -3,6 +3,10 @@
 Through the picture loss alone the encoders stay bags of words for long ("a yellow umbrella on a blue background" gives
 a blue umbrella on yellow). So linear heads, thrown away after training, read the scene from CLIP's pooled vector and,
 word by word, from T5's states: which object a word belongs to, of what colour, where, or on which background.
+
+Where an object stands follows from two facts, neither of which tells it alone: which relation the caption names, and
+whether the object is named first. Asked for the place only, the encoder had not begun to learn it after 200,000
+pictures (.5 right: a guess); asked for both as well, it had after 400 batches of 64 captions.
 """
 
 from collections.abc import Sequence
@@ -22,7 +26,10 @@ POOLED = {
     "background": len(BACKGROUNDS), "relation": len(RELATIONS) + 1, "size": len(SIZES),
 }  # fmt: skip
 """Facts read from the pooled vector, with their number of classes; class 0 of a slot means "none"."""
-WORDS = {"role": 3, "object": SLOTS["object"], "colour": SLOTS["colour"], "place": 5, "background": len(BACKGROUNDS)}
+WORDS = {
+    "role": 3, "object": SLOTS["object"], "colour": SLOTS["colour"], "place": 5, "background": len(BACKGROUNDS),
+    "relation": len(RELATIONS) + 1, "order": 2,
+}  # fmt: skip
 """Facts read from the state of one word; facts that a word has no part in are not asked of it."""
 
 
@@ -39,11 +46,12 @@ def pooled_facts(scene: Scene) -> list[int]:
 
 def word_facts(scene: Scene, words: str) -> list[list[int]]:
     """Classes of ``WORDS`` for each of the 16 positions of a caption of the scene; ``IGNORE`` where not asked."""
-    background = [2, IGNORE, IGNORE, IGNORE, BACKGROUNDS.index(scene.background)]
+    background = [2, IGNORE, IGNORE, IGNORE, BACKGROUNDS.index(scene.background), IGNORE, IGNORE]
     tail = scene.background if scene.background in PLACES else f"{scene.background} background"
     names = [f"{t.colour} {t.name}" if t.colour else t.name for t in scene.things]
     offset = RELATIONS[scene.relation] if scene.relation else None
-    facts = [[0, IGNORE, IGNORE, IGNORE, IGNORE] for _ in range(TEXT_TOKENS)]
+    relation = list(RELATIONS).index(scene.relation) + 1 if scene.relation else 0
+    facts = [[0] + [IGNORE] * (len(WORDS) - 1) for _ in range(TEXT_TOKENS)]
     tokens = split_words(words)
 
     def mark(phrase: str, fact: list[int]) -> None:
@@ -54,10 +62,10 @@ def word_facts(scene: Scene, words: str) -> list[list[int]]:
                 return
 
     mark(tail, background)
-    for thing, name, sign in zip(scene.things, names, (1, -1), strict=False):
+    for order, (thing, name, sign) in enumerate(zip(scene.things, names, (1, -1), strict=False)):
         place = PLACE_OF[(offset[0] * sign, offset[1] * sign) if offset else None]
         colour = COLOURS.index(thing.colour) + 1 if thing.colour else 0
-        mark(name, [1, OBJECTS.index(thing.name) + 1, colour, place, IGNORE])
+        mark(name, [1, OBJECTS.index(thing.name) + 1, colour, place, IGNORE, relation, order])
     return facts
 
 
@@ -90,3 +98,12 @@ class Reader(nn.Module):
         for i, head in enumerate(self.words):
             loss = loss + cross_entropy(head(states).flatten(0, 1), each[..., i].flatten(), ignore_index=IGNORE)
         return loss
+
+    def accuracy(self, encoded: tuple[Tensor, Tensor], asked: Sequence[Facts]) -> dict[str, float]:
+        """Share of right answers of each of T5's heads."""
+        each = torch.tensor([f[1] for f in asked])
+        shares = {}
+        for i, (name, head) in enumerate(zip(WORDS, self.words, strict=True)):
+            known = each[..., i] != IGNORE
+            shares[name] = round(float((head(encoded[0]).argmax(-1) == each[..., i])[known].float().mean()), 3)
+        return shares

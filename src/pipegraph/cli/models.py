@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipegraph.models import paths
+from pipegraph.models.loading.card import read_card
 
 from .show import columns, json_line
 
@@ -84,12 +84,6 @@ def _one(name: str, as_json: bool) -> None:
     if not card:
         click.echo("It has no card.json; nothing more is known without loading it.")
     return None
-
-
-def read_card(place: Path) -> dict[str, Any]:
-    """The model card beside or in a model: ``card.json`` of a folder, ``NAME.json`` of a file; empty without one."""
-    path = place / "card.json" if place.is_dir() else place.with_suffix(".json")
-    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 def _rows(value: Any) -> list[tuple[str, ...]]:
