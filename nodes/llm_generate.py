@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le
 
 from pipegraph.runtime.node import NodeEvent, Progress, RunContext, Step, Token, node, outputs
 
-from .llm import LongText, Thinking, written_chat
+from .llm import LongText
 from .wire import LLM, Grammar, KVCache, Sampling, SeedInt, Tokens
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def llm_prefill(
     """
     from pipegraph.models.llm.prefill import prefill
 
-    made: Prefilled = yield from _read(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
+    made: Prefilled = yield from reading(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
     ctx.note("llm", made.stats.record())
     return made
 
@@ -153,9 +153,9 @@ def llm_decode(
     """
     from pipegraph.models.llm.decode import decode
 
-    params, constraint, stopper = _set_up(llm, sampling, grammar, seed, max_tokens)
-    reply = yield from _tokens(decode(llm, cache, params, constraint=constraint, stopper=stopper))
-    return _replied(ctx, reply, constraint, when_cut)
+    params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
+    reply = yield from telling(decode(llm, cache, params, constraint=constraint, stopper=stopper))
+    return replied(ctx, reply, constraint, when_cut)
 
 
 @node("SpeculativeDecode", category="llm", effect="random")
@@ -186,69 +186,13 @@ def speculative_decode(
     """
     from pipegraph.models.llm.speculative import speculate
 
-    params, constraint, stopper = _set_up(llm, sampling, grammar, seed, max_tokens)
+    params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     made = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
-    reply = yield from _tokens(made)
-    return _replied(ctx, reply, constraint, when_cut)
+    reply = yield from telling(made)
+    return replied(ctx, reply, constraint, when_cut)
 
 
-@outputs
-class Generated:
-    """A text and where it can go on."""
-
-    text: str
-    cache: KVCache
-    finish: str
-    valid: bool
-
-
-@node("TextGenerate", category="llm", effect="random")
-def text_generate(
-    ctx: RunContext,
-    llm: LLM,
-    prompt: LongText,
-    system: LongText = "",
-    max_length: MaxTokens = 256,
-    sampling: Sampling | None = None,
-    grammar: Grammar | None = None,
-    seed: SeedInt = 0,
-    thinking: Thinking = "auto",
-    tools: LongText = "",
-    chat: bool = True,
-    when_cut: WhenCut = "warn",
-) -> Generator[NodeEvent, None, Generated]:
-    """Answer a prompt: chat template, prefill and decode in one.
-
-    Args:
-        llm: What answers.
-        prompt: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-        system: What the model is told first.
-        max_length: The answer ends after so many tokens at the latest.
-        sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-        grammar: The form that the answer keeps to.
-        seed: Of the draws.
-        thinking: Whether the model thinks before it answers; auto leaves it to the template.
-        tools: Functions that the model may call, a JSON list of schemas.
-        chat: Use the model's chat template; else go on from the prompt as it is.
-        when_cut: What an answer is that has a form and is cut by the limit.
-    """
-    from pipegraph.models.llm.decode import decode
-    from pipegraph.models.llm.llm import Tokens as Values
-    from pipegraph.models.llm.prefill import prefill
-
-    params, constraint, stopper = _set_up(llm, sampling, grammar, seed, max_length)
-    if chat:
-        ids = written_chat(ctx, llm, prompt, system, tools, thinking).ids
-    else:
-        assert llm.tokenizer is not None  # _set_up made sure
-        ids = llm.tokenizer.encode(prompt)
-    read = yield from _read(prefill(llm, Values((ids,))))
-    reply = yield from _tokens(decode(llm, read, params, constraint=constraint, stopper=stopper))
-    made = _replied(ctx, reply, constraint, when_cut)
-    return Generated(made.text, made.cache, made.finish, made.valid)
-
-
-def _set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -> tuple[Any, Any, Any]:
+def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -> tuple[Any, Any, Any]:
     """Parameters, constraint and stopper of a decode."""
     from dataclasses import replace
 
@@ -264,7 +208,7 @@ def _set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -
     return params, constraint, Stopper(llm.tokenizer, params.stop)
 
 
-def _read(made: Any) -> Generator[Progress, None, Any]:
+def reading(made: Any) -> Generator[Progress, None, Any]:
     """The events of a prefill as those of a node; gives what was read."""
     while True:
         try:
@@ -274,7 +218,7 @@ def _read(made: Any) -> Generator[Progress, None, Any]:
         yield Progress(step.done, step.total, "tok")
 
 
-def _tokens(made: Any) -> Generator[Token, None, Any]:
+def telling(made: Any) -> Generator[Token, None, Any]:
     """The events of a decode as those of a node; gives its reply."""
     while True:
         try:
@@ -284,7 +228,7 @@ def _tokens(made: Any) -> Generator[Token, None, Any]:
         yield Token(event.text, event.id, event.sequence)
 
 
-def _replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut) -> Replied:
+def replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut) -> Replied:
     """The outputs of a decode; a reply that was to keep to a form and does not is never passed over in silence."""
     ctx.note("llm", reply.stats.record())
     cut = [s for s in range(len(reply.texts)) if constraint and not constraint.complete(s)]
