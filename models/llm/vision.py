@@ -1,0 +1,254 @@
+"""Vision-language models: from pictures to what their towers read, and to embeddings among those of tokens.
+
+Towers and decoders are transformers' classes on the kernel layer. The text side runs in a session as any language model
+does; only its embeddings and, with some models, its positions are made here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from .pictures import Picture, positions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from .layers import PagedCache
+    from .llm import LLM, Tokens
+    from .tokenizer import Tokenizer
+
+Placed = tuple[tuple[int, ...], tuple[int, int] | None]
+"""The ids that stand for a picture, and the grid of its placeholders."""
+MARK: Final = "<image>"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a family of models reads pictures."""
+
+    processor: str
+    """transformers' class that prepares pictures with Pillow and numpy."""
+    place: Callable[[Any, Mapping[str, Any], Tokenizer], Placed]
+    """From the model's configuration, what the processor gave, and the tokenizer."""
+    grid: bool
+    """Whether positions are of two dimensions (M-RoPE)."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the processor."""
+
+
+def _place_grid(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> Placed:
+    """Qwen's: a token for each merged patch."""
+    merge = config.vision_config.spatial_merge_size
+    _, height, width = (int(n) for n in read["image_grid_thw"][0])
+    grid = (height // merge, width // merge)
+    return (config.image_token_id,) * (grid[0] * grid[1]), grid
+
+
+def _place_tiles(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> Placed:
+    """Idefics 3's and SmolVLM's: tiles with their row and column, if it was cut into any, and the whole picture."""
+    vision = config.vision_config
+    tile = MARK * int((vision.image_size // vision.patch_size) ** 2 / config.scale_factor**2)
+    fake = "<fake_token_around_image>"
+    (rows,), (columns,) = read["rows"][0], read["cols"][0]
+    text = ""
+    for row in range(1, rows + 1):
+        text += "".join(f"{fake}<row_{row}_col_{column}>{tile}" for column in range(1, columns + 1)) + "\n"
+    text += ("\n" if rows else "") + f"{fake}<global-img>{tile}{fake}"
+    return tokenizer.encode(text, control=True), None
+
+
+_QWEN: Final = Kind("Qwen2VLImageProcessorPil", _place_grid, grid=True)
+_TILES: Final = {"return_row_col_info": True}
+KINDS: Final[Mapping[str, Kind]] = {
+    "qwen2_vl": _QWEN,
+    "qwen2_5_vl": _QWEN,
+    "qwen3_vl": _QWEN,
+    "idefics3": Kind("Idefics3ImageProcessorPil", _place_tiles, grid=False, options=_TILES),
+    "smolvlm": Kind("SmolVLMImageProcessorPil", _place_tiles, grid=False, options=_TILES),
+}
+"""By ``model_type``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vision:
+    """The eyes of a language model."""
+
+    kind: Kind
+    config: Any
+    processor: Any = None
+    """None for a network without the files that say how pictures are prepared."""
+
+    @classmethod
+    def of(cls, network: PreTrainedModel) -> Vision | None:
+        """Those of a network; None if it has none that we know."""
+        kind = KINDS.get(network.config.model_type)
+        return kind and cls(kind, network.config)
+
+    def prepared(self, folder: Path) -> Vision:
+        """With the settings in a model's folder.
+
+        Raises:
+            OSError, ValueError: the folder has none, or they cannot be read.
+        """
+        import transformers
+
+        made = getattr(transformers, self.kind.processor).from_pretrained(folder, local_files_only=True)
+        return replace(self, processor=made)
+
+    def read(self, pixels: Tensor, tokenizer: Tokenizer) -> tuple[tuple[int, ...], Picture]:
+        """The ids that stand for a picture float32 [H, W, C] in 0..1, and the picture, its spots counted from them."""
+        from PIL import Image
+
+        array = (pixels[..., :3].clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
+        read = self.processor(images=[Image.fromarray(array)], return_tensors="pt", **self.kind.options)
+        ids, grid = self.kind.place(self.config, read, tokenizer)
+        spots = tuple(i for i, id in enumerate(ids) if id == self.config.image_token_id)
+        inputs = {name: value for name, value in read.items() if isinstance(value, Tensor)}
+        return ids, Picture(spots, inputs, grid)
+
+
+def sees(config: Mapping[str, Any]) -> bool:
+    """Whether a model with this ``config.json`` reads pictures, and we know how."""
+    return config.get("model_type") in KINDS
+
+
+def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
+    """One sequence: a chat whose placeholders, one a picture, become so many tokens as the pictures have.
+
+    Args:
+        llm: What is to see them.
+        ids: As the chat template wrote them.
+        pictures: Each float32 [H, W, C] in 0..1.
+
+    Raises:
+        ValueError: the model reads text only, or there are not as many placeholders as pictures.
+    """
+    from .llm import Tokens
+
+    if not pictures:
+        return Tokens((tuple(ids),))
+    vision, tokenizer = check_sight(llm), llm.tokenizer
+    assert tokenizer is not None
+    mark = vision.config.image_token_id
+    if (count := list(ids).count(mark)) != len(pictures):
+        raise ValueError(f"the chat has places for {count} pictures, but there are {len(pictures)}")
+    made: list[int] = []
+    placed: list[Picture] = []
+    for id in ids:
+        if id == mark:
+            own, picture = vision.read(pictures[len(placed)], tokenizer)
+            placed.append(picture.moved(len(made)))
+            made += own
+        else:
+            made.append(id)
+    return Tokens((tuple(made),), (tuple(placed),))
+
+
+def check_sight(llm: LLM) -> Vision:
+    """What reads pictures for a model.
+
+    Raises:
+        ValueError: nothing does.
+    """
+    if llm.vision is None:
+        kind = llm.network.config.model_type
+        raise ValueError(
+            f"{llm.name} ({kind}) reads text only and can be shown no picture; models that see are {', '.join(KINDS)}"
+        )
+    if llm.vision.processor is None:
+        raise ValueError(f"{llm.name} has no preprocessor_config.json, which says how pictures are prepared")
+    return llm.vision
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the tower made of a picture."""
+
+    states: Tensor
+    """[spots, D]"""
+    deeper: tuple[Tensor, ...]
+    """[spots, D] each: added to the hidden states behind the first layers (DeepStack)."""
+
+
+class Sight:
+    """Runs the decoder of a vision-language model in a session, on tokens and pictures."""
+
+    def __init__(self, llm: LLM, vision: Vision) -> None:
+        self.network: Any = llm.network
+        self.grid = vision.kind.grid
+        self.decoder = self.network.get_decoder()
+        self.device, self.dtype = llm.device, llm.dtype
+        accepted = inspect.signature(self.decoder.forward).parameters
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
+        self._seen: dict[int, list[tuple[Picture, _Seen]]] = {}
+
+    @torch.no_grad()
+    def look(self, sequence: int, picture: Picture) -> None:
+        """Run the tower on a picture that a sequence will come to."""
+        inputs = {name: value.to(self.device) for name, value in picture.inputs.items()}
+        out = self.network.model.get_image_features(**inputs, return_dict=True)
+        deeper = [torch.cat([*layer]) for layer in getattr(out, "deepstack_features", None) or ()]
+        states = torch.cat([*out.pooler_output]).to(self.dtype)
+        if len(states) != len(picture.spots):
+            raise ValueError(f"the tower gives {len(states)} states for a picture with {len(picture.spots)} tokens")
+        self._seen.setdefault(sequence, []).append((picture, _Seen(states, tuple(deeper))))
+
+    def positions(self, pictures: Sequence[Picture], start: int, stop: int) -> Tensor:
+        """[stop - start], or [3, stop - start] where pictures have two dimensions."""
+        return positions(pictures, start, stop) if self.grid else torch.arange(start, stop)
+
+    def states(
+        self, ids: Tensor, spans: Sequence[tuple[int, int, int]], at: Tensor, cache: PagedCache, tall: bool
+    ) -> Tensor:
+        """Last hidden states [T, D] of the tokens of a step.
+
+        Args:
+            ids: [T]
+            spans: For each row its sequence, and from where to where in it its tokens are.
+            at: Positions of the tokens, [T] or [3, T].
+            cache: Of the session.
+            tall: Give the decoder one token a row rather than all in one.
+        """
+        x = self.network.get_input_embeddings()(ids)
+        shape = (-1, 1) if tall else (1, -1)
+        x, options = self._with_pictures(x, spans, shape)
+        out = self.decoder(
+            inputs_embeds=x.view(*shape, x.shape[-1]), position_ids=at.view(*at.shape[:-1], *shape), use_cache=True,
+            **{self._cache_name: cache}, **options,
+        )  # fmt: skip
+        states: Tensor = out.last_hidden_state.flatten(0, 1)
+        return states
+
+    def _with_pictures(
+        self, x: Tensor, spans: Sequence[tuple[int, int, int]], shape: tuple[int, int]
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Embeddings [T, D] with pictures in them, and what the decoder is told besides."""
+        places: list[int] = []
+        parts: list[Tensor] = []
+        deeper: list[tuple[Tensor, ...]] = []
+        begin = 0
+        for sequence, start, stop in spans:
+            for picture, seen in self._seen.get(sequence, ()):
+                which = [i for i, spot in enumerate(picture.spots) if start <= spot < stop]
+                if which:
+                    places += [begin + picture.spots[i] - start for i in which]
+                    parts.append(seen.states[which])
+                    deeper.append(tuple(layer[which] for layer in seen.deeper))
+            begin += stop - start
+        if not parts:
+            return x, {}
+        where = torch.tensor(places, device=x.device)
+        x = x.index_copy(0, where, torch.cat(parts))
+        if not deeper[0]:
+            return x, {}
+        marked = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        marked[where] = True
+        layers = [torch.cat(layer) for layer in zip(*deeper, strict=True)]
+        return x, {"visual_pos_masks": marked.view(shape), "deepstack_visual_embeds": layers}
