@@ -1,4 +1,4 @@
-"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a ready-made graph's name or a mapping.
+"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a clip, a ready-made name or a mapping.
 
     graph = load("flux.json")
 
@@ -7,6 +7,7 @@ What can be seen without the node library is checked here, all at once; the rest
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from . import picture, ready_made, strict_json
+from . import clip, picture, ready_made, strict_json
 from .bulk import bulk
 from .errors import GraphError, Problem, nearest, shown
 from .item import alone
@@ -34,8 +35,8 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
     """Read a graph.
 
     Args:
-        source: A path to a JSON file or to a PNG that holds its graph, the name of a ready-made graph (``flux.json``;
-            a file of that name wins), or the document as a mapping.
+        source: A path to a JSON file, or to a picture or clip that holds its graph, the name of a ready-made graph
+            (``flux.json``; a file of that name wins), or the document as a mapping.
         partial: Read what is sound of a graph with faults, and keep them in ``problems`` for the check to tell with
             its own.
 
@@ -54,7 +55,11 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
             raise GraphError([Problem(code="file_not_found", message=what, hint=hint)])
         return loads(found, source=path.name, partial=partial)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            if clip.is_clip(file.read(12)):  # may be larger than memory
+                return _from_texts(clip.texts(file), str(path))
+            file.seek(0)
+            data = file.read()
     except OSError as e:
         message = f'cannot read "{path}": {e.strerror}'
         raise GraphError([Problem(code="file_not_found", message=message)]) from e
@@ -63,16 +68,18 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
 
 @bulk()
 def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Graph:
-    """Read a graph from the bytes of a JSON file or of a PNG, or from JSON text; ``partial`` as for ``load``."""
+    """Read a graph from the bytes of a JSON file, picture or clip, or from JSON text; ``partial`` as for ``load``."""
     if isinstance(data, bytes):
         if picture.is_picture(data):
-            return _from_picture(data, source)
+            return _from_texts(picture.texts(data), source)
+        if clip.is_clip(data):
+            return _from_texts(clip.texts(io.BytesIO(data)), source)
         data = strict_json.decode(data, source)
     return parse(strict_json.parse(data), source=source, partial=partial)
 
 
-def _from_picture(data: bytes, source: str) -> Graph:
-    texts = picture.texts(data)
+def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
+    """The graph that a picture or a clip carries."""
     made: Any = None
     if "pipegraph" in texts:
         made = strict_json.parse(texts["pipegraph"])
@@ -80,8 +87,8 @@ def _from_picture(data: bytes, source: str) -> Graph:
     elif "prompt" in texts:
         document = strict_json.parse(texts["prompt"])
     else:
-        hint = "Only pictures saved by pipegraph or ComfyUI with their metadata can be run."
-        problem = Problem(code="no_graph_in_picture", message="the picture holds no graph", place=source, hint=hint)
+        hint = "Only pictures and clips saved by pipegraph or ComfyUI with their metadata can be run."
+        problem = Problem(code="no_graph_in_picture", message="the file holds no graph", place=source, hint=hint)
         raise GraphError([problem])
     workflow = strict_json.parse(texts["workflow"]) if "workflow" in texts else None
     graph = parse(document, source=source, workflow=workflow)

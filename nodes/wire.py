@@ -3,7 +3,9 @@
 IMAGE is float32 [B, H, W, C] in 0..1; MASK float32 [B, H, W] in 0..1 (1 = where to act); LATENT is
 ``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?}``; CONDITIONING is
 ``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps. TOKENS is a batch of sequences of
-ids, of any lengths; KV_CACHE what a language model remembers of such a batch, with the logits of what comes next.
+ids, of any lengths; AUDIO is ``{"waveform": float32 [B, channels, samples], "sample_rate"}``; VIDEO is frames that are
+made when asked for, with a rate and sound; KV_CACHE what a language model remembers of a batch of tokens, with the
+logits of what comes next.
 A value handed to a node is never changed by it: the cache hands the same value out again.
 """
 
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from pipegraph.models.sampling.samplers import Sampler as _Sampler
     from pipegraph.models.text import TextEncoder as _TextEncoder
     from pipegraph.models.vae import Vae as _Vae
+    from pipegraph.models.video.clip import Video as _Video
 else:
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any
-    Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = Any
+    Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = _Video = Any
 
 Image = Annotated[Tensor, Wire("IMAGE")]
 Mask = Annotated[Tensor, Wire("MASK")]
@@ -42,6 +45,8 @@ Sigmas = Annotated[Tensor, Wire("SIGMAS")]
 Model = Annotated[_Model, Wire("MODEL")]
 Clip = Annotated[_TextEncoder, Wire("CLIP")]
 Vae = Annotated[_Vae, Wire("VAE")]
+Audio = Annotated[dict[str, Any], Wire("AUDIO")]
+Video = Annotated[_Video, Wire("VIDEO")]
 ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]
 Sampler = Annotated[_Sampler, Wire("SAMPLER")]
 Guider = Annotated[_Guider, Wire("GUIDER")]

@@ -115,7 +115,10 @@ class Context:
     def note(self, key: str, value: Any) -> None:
         self._run.notes.setdefault(self._step.node.id, {})[key] = value
 
-    def write(self, name: str, data: bytes, *, temporary: bool = False) -> Path:
+    def scratch(self) -> Path:
+        return files.scratch(self._run.output_dir)
+
+    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
         if self._run.cancelled:
             raise Cancelled(f"the run {self._run.id!r} was cancelled")
         return files.write_new(self._run.temp_dir if temporary else self._run.output_dir, name, data)

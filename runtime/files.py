@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import socket
 import time
 from contextlib import suppress
@@ -26,20 +27,23 @@ _TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.t
 _counter = count()
 
 
-def write_new(folder: Path, name: str, data: bytes) -> Path:
+def write_new(folder: Path, name: str, data: bytes | Path) -> Path:
     """Write ``data`` under ``folder`` as ``name``, with the lowest free counter in place of ``%n``.
 
     Args:
         folder: The file never leaves it, whatever ``name`` says.
         name: May hold folders, with ``/`` or ``\\``; must hold ``%n`` once, in its last part.
+        data: What to write, or a finished file of :func:`scratch`, which is moved.
 
     Raises:
         ValueError: the name is not allowed.
     """
     place, before, after = _split(folder, name)
     place.mkdir(parents=True, exist_ok=True)
-    temp = _write_temp(folder, data)
+    temp = data if isinstance(data, Path) else _write_temp(folder, data)
     try:
+        if temp is data:
+            _flush(temp)
         number = _lowest_free(place, before, after)
         while True:
             final = place / f"{before}{number:05d}{after}"
@@ -145,12 +149,26 @@ def _lowest_free(place: Path, before: str, after: str) -> int:
     return next(n for n in count(1) if n not in taken)
 
 
-def _write_temp(folder: Path, data: bytes) -> Path:
+def scratch(folder: Path) -> Path:
+    """The path of a new temporary file in ``folder``, for what is written piece by piece; the caller removes it."""
     folder.mkdir(parents=True, exist_ok=True)
-    temp = folder / f".pipegraph-{os.getpid()}-{_HOST}-{_MINE}-{next(_counter)}.tmp"
+    return folder / f".pipegraph-{os.getpid()}-{_HOST}-{_MINE}-{next(_counter)}.tmp"
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _write_temp(folder: Path, data: bytes | Path) -> Path:
+    temp = scratch(folder)
     try:
         with temp.open("xb") as file:
-            file.write(data)
+            if isinstance(data, Path):
+                with data.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+            else:
+                file.write(data)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
@@ -160,7 +178,7 @@ def _write_temp(folder: Path, data: bytes) -> Path:
     return temp
 
 
-def _publish(temp: Path, final: Path, data: bytes) -> Path:
+def _publish(temp: Path, final: Path, data: bytes | Path) -> Path:
     """Give the file its final name, or FileExistsError; the temporary file, which may have had to move."""
     try:
         os.link(temp, final)

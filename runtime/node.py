@@ -102,6 +102,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class OneMoreThan:
+    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4."""
+
+    multiple: int
+
+
+@dataclass(frozen=True, slots=True)
 class Seed:
     """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
 
@@ -167,8 +174,15 @@ class RunContext(Protocol):
         """Put a JSON value about this node into the run record (LoRA keys used, token counts, ...)."""
         ...
 
-    def write(self, name: str, data: bytes, *, temporary: bool = False) -> Path:
-        """Write a file under ``output_dir`` (or ``temp_dir``) whole or not at all.
+    def scratch(self) -> Path:
+        """The path of a new file in ``output_dir`` for what is written piece by piece and then given to :meth:`write`.
+
+        The node removes it where it does not get so far.
+        """
+        ...
+
+    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
+        """Write a file under ``output_dir`` (or ``temp_dir``) whole or not at all; a :meth:`scratch` file is moved.
 
         ``name`` may hold folders and must contain ``%n``, which becomes the lowest free counter (``00001``, ...), safe
         against other writers. A name that leaves the folder is refused.
@@ -237,6 +251,8 @@ class Port:
     above: float | None = None
     below: float | None = None
     multiple_of: float | None = None
+    offset: int = 0
+    """What a legal value leaves over when divided by ``multiple_of``."""
     step: float | None = None
     choices: tuple[str, ...] | Callable[[], Sequence[str]] | None = None
     file: FileInput | None = None
@@ -425,6 +441,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"multiple_of": v}
         case Choices():
             return {"choices": mark.names}
+        case OneMoreThan():
+            return {"multiple_of": mark.multiple, "offset": 1}
         case FileInput():
             return {"file": mark}
         case FileName():
@@ -477,14 +495,15 @@ def broken_limit(port: Port, value: Any) -> str:
         return f"above {port.above}"
     if port.below is not None and not value < port.below:
         return f"below {port.below}"
-    if port.multiple_of is not None and value % port.multiple_of:
-        return f"a multiple of {port.multiple_of}" + _nearest(port, value, port.multiple_of)
+    if port.multiple_of is not None and value % port.multiple_of != port.offset:
+        plus = f" plus {port.offset}" if port.offset else ""
+        return f"a multiple of {port.multiple_of}{plus}" + _nearest(port, value, port.multiple_of)
     return ""
 
 
 def _nearest(port: Port, value: float, step: float) -> str:
     """The legal multiples of ``step`` next to ``value``, in words."""
-    lower = value // step * step
+    lower = (value - port.offset) // step * step + port.offset
     within = replace(port, multiple_of=None)
     legal = [v for v in (lower, lower + step) if abs(v - value) < step and not broken_limit(within, v)]
     words = [str(v) if isinstance(v, int) else f"{v:.15g}" for v in legal]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 import torch
 
-from pipegraph.runtime.files import write_new
+from pipegraph.runtime.files import scratch, write_new
 from pipegraph.runtime.node import NodeEvent
 
 T = TypeVar("T")
@@ -35,7 +35,10 @@ class Context:
     def note(self, key: str, value: Any) -> None:
         raise AssertionError(key)
 
-    def write(self, name: str, data: bytes, *, temporary: bool = False) -> Path:
+    def scratch(self) -> Path:
+        return scratch(self.output_dir)
+
+    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
         return write_new(self.temp_dir if temporary else self.output_dir, name, data)
 
 

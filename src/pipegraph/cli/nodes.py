@@ -90,6 +90,7 @@ def limits(port: Port) -> str:
     for words, value in (("above", port.above), ("below", port.below), ("a multiple of", port.multiple_of)):
         if value is not None:
             parts.append(f"{words} {_number(value)}")
+    parts += [f"plus {port.offset}"] * bool(port.offset)
     parts += ["or auto"] * bool(port.auto) + ["lazy"] * port.lazy + ["may be null: one is drawn"] * port.seed
     return "; ".join(parts)
 
@@ -136,6 +137,7 @@ def as_dict(spec: NodeSpec) -> dict[str, Any]:
                 facts[key] = value
         if p.choices is not None or p.file:
             facts["choices"] = _names(p)
+        facts |= {"offset": p.offset} if p.offset else {}
         facts |= {key: True for key in ("seed", "multiline", "lazy", "nullable") if getattr(p, key)}
         inputs.append(facts)
     return {

@@ -1,0 +1,1 @@
+"""Video: what travels on a VIDEO wire, its files, and its latents."""

@@ -1,0 +1,118 @@
+"""The value on a VIDEO wire: frames that are made when asked for, a rate as a fraction, and sound.
+
+Frames are float32 [n, H, W, 3 or 4] in 0..1 and come in chunks, so a clip need never be in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, Protocol
+
+from torch import Tensor
+
+Audio = dict[str, Any]
+"""``{"waveform": float32 [B, channels, samples], "sample_rate": int}``, as on an AUDIO wire."""
+CHUNK: Final = 8
+"""Frames handed on at a time."""
+SLOW: Final = tuple(Fraction(film * 1000, 1001) for film in (24, 30, 48, 60, 120))
+"""Rates of television: slower than film's by 1000/1001."""
+
+
+class Frames(Protocol):
+    """Where the frames of a clip come from; each ``chunks()`` begins anew."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def channels(self) -> int:
+        """3, or 4 with transparency."""
+        ...
+
+    def chunks(self) -> Iterator[Tensor]:
+        """float32 [n, H, W, channels] in 0..1, in order, ``count`` frames together."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TensorFrames:
+    """Frames that are there: IMAGE [T, H, W, C] with any number of channels that a picture may have."""
+
+    images: Tensor
+
+    @property
+    def count(self) -> int:
+        return len(self.images)
+
+    @property
+    def height(self) -> int:
+        return self.images.shape[1]
+
+    @property
+    def width(self) -> int:
+        return self.images.shape[2]
+
+    @property
+    def channels(self) -> int:
+        return 4 if self.images.shape[3] in (2, 4) else 3
+
+    def chunks(self) -> Iterator[Tensor]:
+        for part in self.images.split(CHUNK):
+            if part.shape[3] < 3:  # gray, or gray and alpha
+                part = part[..., [0, 0, 0, 1] if part.shape[3] == 2 else [0, 0, 0]]
+            yield part
+
+
+def silent() -> None:
+    """The sound of a clip that has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Video:
+    """A clip. Never changed."""
+
+    frames: Frames
+    fps: Fraction
+    audio: Callable[[], Audio | None] = field(default=silent, repr=False)
+    """Reads the sound; of a file only when it is asked for."""
+
+    @property
+    def seconds(self) -> Fraction:
+        return self.frames.count / self.fps
+
+    def images(self) -> Tensor:
+        """All frames [T, H, W, C] at once."""
+        import torch
+
+        if isinstance(self.frames, TensorFrames):
+            return self.frames.images
+        found = torch.empty(self.frames.count, self.frames.height, self.frames.width, self.frames.channels)
+        at = 0
+        for part in self.frames.chunks():
+            found[at : at + len(part)] = part
+            at += len(part)
+        return found[:at]
+
+
+def rate(fps: float | Fraction) -> Fraction:
+    """A frame rate as the fraction it stands for: 23.976 and 29.97 are 24000/1001 and 30000/1001.
+
+    Raises:
+        ValueError: it is not above 0.
+    """
+    if not math.isfinite(fps) or fps <= 0:
+        raise ValueError(f"a clip needs more than 0 frames a second, not {float(fps):g}")
+    for slow in SLOW:
+        # 23.98 and 59.94 are meant too; 24 and 23.95 are not.
+        if abs(float(fps) - float(slow)) < 0.005:
+            return slow
+    return Fraction(fps).limit_denominator(1001)

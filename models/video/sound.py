@@ -1,0 +1,104 @@
+"""Sound beside pictures: made sound, and as long as the clip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+import av
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .clip import Audio
+
+LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
+"""Channels that are written as they are; others are mixed to one."""
+AAC_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000)
+_BLOCK: Final = 4096
+"""Samples encoded at a time."""
+
+
+def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) -> tuple[Tensor, int] | None:
+    """The samples [channels, n] of a clip's sound and their rate, repaired and as long as the clip; None without.
+
+    What is longer than the clip is cut, what is shorter is followed by silence; by more than a frame it is said.
+    """
+    if audio is None:
+        return None
+    wave, hertz = audio["waveform"].detach().cpu().float(), int(audio["sample_rate"])
+    if wave.ndim != 3 or not wave.numel() or hertz <= 0:
+        warn(f"the sound is left out: it has no samples (waveform {list(wave.shape)} at {hertz} Hz)")
+        return None
+    if len(wave) > 1:
+        warn(f"the first of {len(wave)} sounds is used")
+    wave = wave[0]
+    if broken := int((~wave.isfinite()).sum()):
+        warn(f"{broken} samples of the sound are NaN or infinite and become silence")
+        wave = wave.nan_to_num(0, 0, 0)
+    if float(wave.abs().max()) > 1:
+        warn("the sound is louder than a file can hold (beyond -1..1) and is clipped")
+        wave = wave.clamp(-1, 1)
+    if len(wave) not in LAYOUTS:
+        warn(f"a sound of {len(wave)} channels is mixed to one; 1, 2, 6 and 8 channels are written as they are")
+        wave = wave.mean(0, keepdim=True)
+    wanted = round(seconds * hertz)
+    missing = wanted - wave.shape[1]
+    if abs(missing) > hertz / 10:
+        done = f"{missing / hertz:.2f} s of silence follow" if missing > 0 else f"{-missing / hertz:.2f} s are cut off"
+        warn(f"the sound lasts {wave.shape[1] / hertz:.2f} s, the clip {float(seconds):.2f} s: {done}")
+    return torch.nn.functional.pad(wave, (0, max(0, missing)))[:, :wanted], hertz
+
+
+class Track:
+    """The sound of a file that is being written."""
+
+    def __init__(self, container: Any, codec: str, wave: Tensor, hertz: int) -> None:
+        self._wave: NDArray[np.float32] = wave.numpy()
+        self._hertz, self._at = hertz, 0
+        stored = 48000 if codec == "libopus" or (codec == "aac" and hertz not in AAC_RATES) else hertz
+        self._layout = LAYOUTS[len(wave)]
+        self._stream = container.add_stream(codec, rate=stored, layout=self._layout)
+
+    def until(self, seconds: Fraction) -> Iterator[Any]:
+        """Packets of the samples up to a time."""
+        end = min(round(seconds * self._hertz), self._wave.shape[1])
+        while self._at < end:
+            part = np.ascontiguousarray(self._wave[:, self._at : min(end, self._at + _BLOCK)])
+            frame = av.AudioFrame.from_ndarray(part, format="fltp", layout=self._layout)
+            frame.sample_rate, frame.pts, frame.time_base = self._hertz, self._at, Fraction(1, self._hertz)
+            self._at += part.shape[1]
+            yield from self._stream.encode(frame)
+
+    def rest(self) -> Iterator[Any]:
+        """Packets that the encoder still holds."""
+        yield from self._stream.encode(None)
+
+
+def read_sound(path: str, start: Fraction) -> Audio | None:
+    """The first sound track of a file, from the time of the first picture on; None if it has none.
+
+    What begins later is led in by silence; what lies before the first picture is left out.
+    """
+    with av.open(path) as container:
+        if not container.streams.audio:
+            return None
+        stream = container.streams.audio[0]
+        hertz = stream.codec_context.sample_rate
+        parts: list[NDArray[np.float32]] = []
+        first: Fraction | None = None
+        resampler = av.AudioResampler(format="fltp", layout=stream.layout, rate=hertz)
+        for frame in container.decode(stream):
+            if first is None and frame.pts is not None:
+                first = frame.pts * frame.time_base
+            frame.pts = None
+            parts += [piece.to_ndarray() for piece in resampler.resample(frame)]
+        parts += [piece.to_ndarray() for piece in resampler.resample(None)]
+    if not parts:
+        return None
+    wave = torch.from_numpy(np.concatenate(parts, 1))
+    lead = round(((first or Fraction(0)) - start) * hertz)
+    wave = torch.nn.functional.pad(wave, (lead, 0)) if lead > 0 else wave[:, -lead:]
+    return {"waveform": wave[None].contiguous(), "sample_rate": hertz}

@@ -1,0 +1,203 @@
+"""Clips to video files, frame by frame through the encoder.
+
+Sizes: where a codec keeps colour at half the width and height (all but ProRes and FFV1), an odd side is made even by
+repeating the last column or row. Transparency is kept by VP9 in WebM, ProRes and FFV1; elsewhere it is dropped. Colours
+are written as BT.709, and the file says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import av
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipegraph.models.pictures import to_8_bit
+
+from .clip import Video
+from .sound import Track, fitted
+
+Warn = Callable[[str], None]
+EncoderError: Final[type[Exception]] = av.FFmpegError
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How an encoder of ffmpeg is used."""
+
+    encoder: str
+    pixels: str
+    alpha: str = ""
+    """Pixel format with transparency, empty if it has none."""
+    options: tuple[tuple[str, str], ...] = ()
+    halved: bool = True
+    """Colour is kept at half the size, so sides must be even."""
+    deep: bool = False
+    """Takes more than 8 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A kind of video file."""
+
+    format: str
+    """Its name in ffmpeg."""
+    codecs: tuple[str, ...]
+    """What it may hold, its usual one first."""
+    sound: str
+    """Codec of its sound, empty if it holds none."""
+
+
+CODECS: Final = {
+    "h264": Codec("libx264", "yuv420p", options=(("crf", "18"),)),
+    "h265": Codec("libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1"), ("x265-params", "log-level=none"))),
+    "av1": Codec("libsvtav1", "yuv420p", options=(("crf", "28"), ("preset", "8"))),
+    "vp9": Codec("libvpx-vp9", "yuv420p", "yuva420p", (("crf", "28"), ("b", "0"), ("cpu-used", "4"))),
+    "prores": Codec("prores_ks", "yuv444p10le", "yuva444p10le", (("profile", "4444"),), halved=False, deep=True),
+    "ffv1": Codec("ffv1", "bgr0", "bgra", halved=False),
+    "apng": Codec("apng", "rgb24", "rgba", halved=False),
+}
+CONTAINERS: Final = {
+    "mp4": Container("mp4", ("h264", "h265", "av1", "vp9"), "aac"),
+    "webm": Container("webm", ("vp9", "av1"), "libopus"),
+    "mkv": Container("matroska", ("ffv1", "h264", "h265", "av1", "vp9"), "flac"),
+    "mov": Container("mov", ("prores", "h264", "h265"), "pcm_s16le"),
+    "apng": Container("apng", ("apng",), ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be written: a container and a codec that it may hold."""
+
+    kind: str
+    codec: str
+
+    @classmethod
+    def of(cls, kind: str, codec: str, warn: Warn) -> Target:
+        """From the wishes of a user, ``auto`` among them; a codec that a container cannot hold gives way, aloud."""
+        if kind == "auto":
+            kind = next((k for k, c in CONTAINERS.items() if c.codecs[0] == codec), "mp4")
+        usual = CONTAINERS[kind].codecs[0]
+        if codec not in ("auto", *CONTAINERS[kind].codecs):
+            warn(f"{kind} holds {', '.join(CONTAINERS[kind].codecs)}, not {codec}: {usual} is used")
+            codec = usual
+        return cls(kind, usual if codec == "auto" else codec)
+
+
+def write_video(
+    path: Path, video: Video, target: Target, texts: Mapping[str, str], warn: Warn, **options: str
+) -> Generator[int, None, list[int]]:
+    """Write a clip; yields the number of frames done after each, and returns those that held NaN (black in the file).
+
+    Args:
+        path: The file to write.
+        video: The clip.
+        target: In which form.
+        texts: What the container carries, e.g. the graph.
+        warn: Told what is changed: size, transparency, sound.
+        options: More for the encoder, in place of the usual: ``crf`` (quality: lower is better), ...
+
+    Raises:
+        EncoderError: the encoder cannot do it.
+    """
+    container_facts, codec = CONTAINERS[target.kind], CODECS[target.codec]
+    frames, transparent = video.frames, _keeps_alpha(video, target, warn)
+    width, height = (side + side % 2 if codec.halved else side for side in (frames.width, frames.height))
+    if (width, height) != (frames.width, frames.height):
+        warn(f"{target.codec} needs even sides: {frames.width}x{frames.height} is padded to {width}x{height} "
+             "by repeating the last row or column")  # fmt: skip
+    sound = fitted(video.audio(), video.seconds, warn) if container_facts.sound else None
+    os.environ.setdefault("SVT_LOG", "1")  # errors only
+    flags = {"movflags": "use_metadata_tags+faststart"} if target.kind in ("mp4", "mov") else {"plays": "0"}
+    broken: list[int] = []
+    with av.open(str(path), "w", format=container_facts.format, options={"fflags": "bitexact", **flags}) as container:
+        container.metadata.update(texts if target.kind != "apng" else {})
+        stream = _stream(container, codec, video, width, height, transparent, options)
+        track = Track(container, container_facts.sound, *sound) if sound else None
+        done = 0
+        for part in frames.chunks():
+            for picture in part:
+                if not picture.isfinite().all():
+                    broken.append(done)
+                    picture = picture.nan_to_num(0, 0, 0)
+                frame = _frame(picture, codec, stream.pix_fmt, width, height)
+                frame.pts, frame.time_base = done, 1 / video.fps
+                done += 1
+                container.mux(stream.encode(frame))
+                if track:
+                    container.mux([*track.until(done / video.fps)])
+                yield done
+        container.mux(stream.encode(None))
+        if track:
+            container.mux([*track.rest()])
+    if target.kind == "apng":
+        add_texts(path, texts)
+    return broken
+
+
+def add_texts(png: Path, texts: Mapping[str, str]) -> None:
+    """Put texts into a PNG file: chunks after its head, which is 33 bytes long."""
+    chunks = b""
+    for key, value in texts.items():
+        body = b"tEXt" + key.encode() + b"\0" + value.encode()
+        chunks += (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+    with png.open("rb") as old, (other := png.with_name(png.name + "-texts")).open("wb") as new:
+        new.write(old.read(33) + chunks)
+        shutil.copyfileobj(old, new)
+    other.replace(png)
+
+
+def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
+    """Whether the transparency of a clip can be written; if not, that is said."""
+    if video.frames.channels != 4:
+        return False
+    # libvpx keeps it in a second stream, which only Matroska and WebM carry.
+    if CODECS[target.codec].alpha and not (target.codec == "vp9" and target.kind == "mp4"):
+        return True
+    warn(f"{target.codec} in {target.kind} has no transparency: it is left out "
+         "(webm with vp9, mov with prores and mkv with ffv1 keep it)")  # fmt: skip
+    return False
+
+
+def _stream(
+    container: Any, codec: Codec, video: Video, width: int, height: int, transparent: bool, more: Mapping[str, str]
+) -> Any:
+    options = {**dict(codec.options), **more}
+    tag = options.pop("tag", "")
+    stream = container.add_stream(codec.encoder, rate=video.fps, options=options)
+    stream.width, stream.height = width, height
+    stream.pix_fmt = codec.alpha if transparent else codec.pixels
+    context = stream.codec_context
+    if tag and container.format.name != "matroska":
+        context.codec_tag = tag
+    if stream.pix_fmt.startswith("yuv"):
+        # ITU-T H.273: 1 is BT.709; range 1 is the one of television, 16..235.
+        context.colorspace = context.color_primaries = context.color_trc = context.color_range = 1
+    if transparent and codec.encoder == "libvpx-vp9":
+        stream.metadata["alpha_mode"] = "1"
+    return stream
+
+
+def _frame(picture: Tensor, codec: Codec, pixels: str, width: int, height: int) -> Any:
+    """One picture [H, W, C] as a frame of the encoder's pixel format, padded to the size."""
+    h, w = picture.shape[:2]
+    if (w, h) != (width, height):
+        picture = torch.cat([picture, picture[:, -1:]], 1) if w != width else picture
+        picture = torch.cat([picture, picture[-1:]], 0) if h != height else picture
+    alpha = picture.shape[2] == 4
+    if codec.deep:
+        values = (picture.detach().cpu().float().clamp(0, 1) * 65535 + 0.5).numpy().astype(np.uint16)
+        frame = av.VideoFrame.from_ndarray(values, format="rgba64le" if alpha else "rgb48le")
+    else:
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(to_8_bit(picture)), format="rgba" if alpha else "rgb24")
+    # With more threads libswscale sometimes leaves lines of a picture as they were.
+    return frame.reformat(format=pixels, dst_colorspace="ITU709" if pixels.startswith("yuv") else None, threads=1)

@@ -1,0 +1,49 @@
+"""Clips: put together, taken apart."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Gt, Le
+
+from pipegraph.runtime.node import Step, node, outputs
+
+from .wire import Audio, Image, Video
+
+Fps = Annotated[float, Gt(0), Le(1000), Step(1)]
+
+
+@node("CreateVideo", category="image/video", title="Create Video")
+def create_video(images: Image, fps: Fps = 30.0, audio: Audio | None = None) -> Video:
+    """Make a clip of pictures.
+
+    Args:
+        images: The frames.
+        fps: Frames a second; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
+        audio: Sound; it is cut, or followed by silence, where its length is another when the clip is saved.
+    """
+    from pipegraph.models.video.clip import TensorFrames, rate, silent
+    from pipegraph.models.video.clip import Video as Clip
+
+    if not len(images):
+        raise ValueError("there are no frames to make a clip of: the batch is empty")
+    return Clip(TensorFrames(images), rate(fps), (lambda: audio) if audio is not None else silent)
+
+
+@outputs
+class Components:
+    """What a clip is made of."""
+
+    images: Image
+    audio: Audio | None
+    fps: float
+
+
+@node("GetVideoComponents", category="image/video", title="Get Video Components")
+def get_video_components(video: Video) -> Components:
+    """Take a clip apart: all its frames at once, its sound, its rate.
+
+    Args:
+        video: The clip; if it has transparency, its frames have four channels.
+    """
+    return Components(video.images(), video.audio(), float(video.fps))

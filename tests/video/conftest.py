@@ -1,0 +1,71 @@
+"""Small clips and what a node may ask of the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipegraph.models.video.clip import TensorFrames, Video, silent
+from pipegraph.runtime.files import scratch, write_new
+from pipegraph.runtime.node import NodeEvent, Saved
+
+T = TypeVar("T")
+torch.set_num_threads(1)
+
+
+@dataclass
+class Context:
+    """A RunContext of one node that collects warnings."""
+
+    output_dir: Path
+    temp_dir: Path
+    reproduce: Mapping[str, Any] = field(default_factory=dict)
+    node_id: str = "9"
+    device: str = "cpu"
+    dtype: str = "auto"
+    quantize: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+    def note(self, key: str, value: Any) -> None: ...
+
+    def scratch(self) -> Path:
+        return scratch(self.output_dir)
+
+    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
+        return write_new(self.temp_dir if temporary else self.output_dir, name, data)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(tmp_path / "output", tmp_path / "temp")
+
+
+def saved(stream: Generator[NodeEvent, None, T]) -> list[Path]:
+    """The files that a node writes."""
+    return [event.path for event in stream if isinstance(event, Saved)]
+
+
+def frames(count: int, height: int = 16, width: int = 24, channels: int = 3) -> Tensor:
+    """Frames that all differ: flat tiles of 8 pixels whose gray values count the frame; [count, H, W, channels]."""
+    g = torch.Generator().manual_seed(1)
+    tiles = torch.rand(-(-height // 8), -(-width // 8), 3, generator=g) * 0.4 + 0.2
+    picture = tiles.repeat_interleave(8, 0).repeat_interleave(8, 1)[:height, :width]
+    made = torch.stack([picture + 0.3 * i / max(1, count - 1) for i in range(count)])
+    if channels == 4:
+        alpha = torch.linspace(0, 1, count)[:, None, None, None].expand(count, height, width, 1)
+        made = torch.cat([made, alpha], 3)
+    return (made * 255).round() / 255
+
+
+def clip(images: Tensor, fps: Fraction | int = 16, audio: Callable[[], Any] = silent) -> Video:
+    return Video(TensorFrames(images), Fraction(fps), audio)

@@ -1,0 +1,180 @@
+"""Clips to files and back: counts, rates, colours, sizes, transparency, texts."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipegraph.graphs import clip as clip_texts
+from pipegraph.graphs.picture import read_metadata
+from pipegraph.models.video.animated import times
+from pipegraph.models.video.clip import Video, rate
+from pipegraph.models.video.read import read_video
+from pipegraph.nodes.video import create_video, get_video_components
+from pipegraph.nodes.video_io import save_animated_png, save_animated_webp, save_video, save_webm
+
+from .conftest import Context, clip, frames, saved
+
+LOSSY = 6 / 255
+"""Largest error of a flat tile's middle that the lossy settings leave."""
+GRAPH = {"prompt": {"1": {"class_type": "X", "inputs": {"text": "ü\n"}}}, "workflow": None, "pipegraph": {"a": [1]}}
+
+
+def middles(images: Tensor) -> Tensor:
+    """The middle of each tile of 8 pixels."""
+    return images[:, 4::8, 4::8]
+
+
+@pytest.mark.parametrize(
+    ("format", "codec", "limit"),
+    [
+        ("auto", "auto", LOSSY), ("mp4", "h265", 2 * LOSSY), ("webm", "vp9", LOSSY), ("webm", "av1", 2 * LOSSY),
+        ("auto", "prores", LOSSY), ("mkv", "ffv1", 0.0), ("webp", "auto", 3 * LOSSY), ("apng", "auto", 0.0),
+        ("gif", "auto", 3 * LOSSY),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("fps", [Fraction(24000, 1001), Fraction(25)])
+def test_frames_come_back(context: Context, format: Any, codec: Any, limit: float, fps: Fraction) -> None:
+    context.reproduce = GRAPH
+    images = frames(11, 64, 72)
+    [path] = saved(save_video(clip(images, fps), context, "a/clip", format, codec))
+    back, said = read_video(path)
+    assert (said, back.frames.count, back.frames.height, back.frames.width) == ("", 11, 64, 72)
+    assert abs(back.fps - fps) < (fps * Fraction(1, 100) if format in ("gif", "webp") else Fraction(1, 10**9))
+    found = back.images()
+    assert found.shape == images.shape and found.dtype == torch.float32
+    assert (middles(found) - middles(images)).abs().max() <= limit + 1e-6
+    assert not context.warnings and not list(context.output_dir.glob(".pipegraph*"))
+    if format in ("webp", "apng"):
+        texts = read_metadata(path)
+    else:
+        with path.open("rb") as file:
+            texts = clip_texts.texts(file)
+    assert {k: json.loads(v) for k, v in texts.items() if k in GRAPH} == {k: v for k, v in GRAPH.items() if v}
+
+
+@pytest.mark.parametrize(("format", "codec"), [("webm", "vp9"), ("mov", "prores"), ("mkv", "ffv1"), ("apng", "auto")])
+def test_transparency_comes_back(context: Context, format: Any, codec: Any) -> None:
+    images = frames(6, 16, 24, channels=4)
+    [path] = saved(save_video(clip(images), context, "clip", format, codec))
+    found = read_video(path)[0].images()
+    assert found.shape == images.shape and not context.warnings
+    assert (middles(found)[..., 3] - middles(images)[..., 3]).abs().max() <= 2 / 255
+
+
+def test_what_a_codec_cannot_keep_is_said(context: Context) -> None:
+    images = frames(5, 17, 33, channels=4)
+    [path] = saved(save_video(clip(images), context, "clip", "mp4", "ffv1"))
+    assert [w.split(":")[0] for w in context.warnings] == [
+        "mp4 holds h264, h265, av1, vp9, not ffv1", "h264 in mp4 has no transparency", "h264 needs even sides",
+    ]  # fmt: skip
+    found = read_video(path)[0].images()
+    assert found.shape == (5, 18, 34, 3)
+    assert (found[:, 17] - found[:, 16]).abs().max() < 0.1  # the last row twice
+
+
+@pytest.mark.parametrize(("format", "codec"), [("mkv", "ffv1"), ("mov", "prores"), ("gif", "auto"), ("webp", "auto")])
+def test_odd_sizes_are_kept_where_they_can_be(context: Context, format: Any, codec: Any) -> None:
+    for size in ((17, 33), (1, 1)):
+        [path] = saved(save_video(clip(frames(3, *size)), context, "clip", format, codec))
+        assert read_video(path)[0].images().shape == (3, *size, 3)
+    assert not context.warnings
+
+
+def test_equal_frames_are_counted(context: Context) -> None:
+    images = frames(3)[[0, 0, 0, 1, 2, 2]]
+    formats: list[Any] = ["gif", "webp", "apng", "auto"]
+    for format in formats:
+        [path] = saved(save_video(clip(images, 16), context, "clip", format))
+        back = read_video(path)[0]
+        assert back.frames.count == 6, format
+        found = middles(back.images())
+        assert (found[0] - found[2]).abs().max() < 0.02 < (found[2] - found[3]).abs().max()
+
+
+def test_frames_as_files(context: Context) -> None:
+    paths = saved(save_video(clip(frames(12)), context, "still", "png"))
+    assert [p.name for p in paths] == [f"still_{i:05d}_.png" for i in range(1, 13)]
+
+
+def test_frames_that_are_not_finite(context: Context) -> None:
+    images = frames(4)
+    images[2, 0, 0] = torch.nan
+    stream = save_video(clip(images), context, "clip")
+    paths = []
+    with pytest.raises(ValueError, match=r"1 of 4 frames \(2\)"):
+        for event in stream:
+            paths.append(event)
+    back = read_video(next(context.output_dir.glob("clip*.mp4")))[0].images()
+    assert len(back) == 4 and middles(back)[2].max() < 0.9
+
+
+def test_an_encoder_that_fails_costs_no_frame(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipegraph.models.video import write
+
+    def broken(*_: Any) -> Any:
+        raise write.EncoderError(22, "made to fail")
+
+    monkeypatch.setattr(write, "_frame", broken)
+    with pytest.raises(ValueError, match=r"h264 cannot write this clip .* PNG files"):
+        saved(save_video(clip(frames(3)), context, "clip"))
+    assert len(list(context.output_dir.glob("*"))) == 3 == len(list(context.output_dir.glob("clip*.png")))
+
+
+def test_a_cancelled_save_leaves_nothing(context: Context) -> None:
+    stream = save_video(clip(frames(20)), context, "clip", "mkv")
+    for _ in range(9):
+        next(stream)
+    assert list(context.output_dir.iterdir())
+    stream.close()
+    assert not list(context.output_dir.iterdir())
+
+
+def test_comfyuis_animations(context: Context) -> None:
+    images = frames(4, 17, 33)
+    for stream in (save_animated_webp(images, context, "w"), save_animated_png(images, context, "p", 12.5)):
+        [path] = saved(stream)
+        back = read_video(path)[0]
+        assert torch.equal(back.images(), images)
+        assert back.fps == (Fraction(25, 2) if path.suffix == ".png" else pytest.approx(6, abs=0.02))
+    [path] = saved(save_webm(images[:, :16, :32], context, "v", "vp9", 23.976))
+    assert read_video(path)[0].fps == Fraction(24000, 1001)
+
+
+def test_taken_apart(context: Context) -> None:
+    images = frames(3)
+    parts = get_video_components(create_video(images, 29.97))
+    assert torch.equal(parts.images, images) and parts.audio is None and parts.fps == 30000 / 1001
+    gray = create_video(images[..., :1], 8.0)
+    assert isinstance(gray, Video) and next(iter(gray.frames.chunks())).shape[3] == 3
+    with pytest.raises(ValueError, match="no frames"):
+        create_video(images[:0], 8.0)
+
+
+def test_rates() -> None:
+    assert [rate(f) for f in (24, 23.976, 23.98, 29.97, 59.94, 12.5)] == [
+        24, *(Fraction(n * 1000, 1001) for n in (24, 24, 30, 60)), Fraction(25, 2)
+    ]  # fmt: skip
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="more than 0"):
+            rate(wrong)
+
+
+def test_times_do_not_drift() -> None:
+    lasting = times(480, Fraction(24000, 1001), 10)
+    assert sum(lasting) == 20020 and set(lasting) == {40, 50}
+
+
+def test_what_is_no_video(tmp_path: Path) -> None:
+    for content in (b"", b"GIF89a", b"\0\0\0 ftypisom" + bytes(40), b"hello" * 20):
+        (tmp_path / "x.mp4").write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.mp4"):
+            read_video(tmp_path / "x.mp4")
+        with (tmp_path / "x.mp4").open("rb") as file:
+            assert clip_texts.texts(file) == {}
