@@ -25,13 +25,10 @@ def install(model: nn.Module) -> None:
     _register()
     if not isinstance(model, PreTrainedModel) or not model._can_set_attn_implementation():
         raise KernelError(f"{type(model).__name__} does not use transformers' attention interface")
-    copies: dict[int, Any] = {}
+    copies: dict[int, Any] = {}  # one for all, so that parts keep sharing what is in the configuration of the whole
     for part in model.modules():
-        config = getattr(part, "config", None)
-        if config is not None:
-            if id(config) not in copies:
-                copies[id(config)] = deepcopy(config)
-            part.config = copies[id(config)]
+        if (config := getattr(part, "config", None)) is not None:
+            part.config = deepcopy(config, copies)
     model.set_attn_implementation(NAME)
     if model.config._attn_implementation != NAME:
         raise KernelError(f"{type(model).__name__} kept its attention `{model.config._attn_implementation}`")

@@ -9,7 +9,7 @@ from pipegraph.models import paths
 from pipegraph.models.llm import load
 from pipegraph.runtime.node import FileInput, Multiline, RunContext, node, outputs
 
-from .wire import LLM, Grammar, Tokens
+from .wire import LLM, Grammar, Image, Tokens
 
 
 def _files(name: str) -> list[Path]:
@@ -105,8 +105,11 @@ def chat_template(
     tools: LongText = "",
     thinking: Thinking = "auto",
     date: str = "2026-01-01",
+    image: Image | None = None,
 ) -> Written:
     """Write a chat as the model's own template wants it, up to where the model is to answer.
+
+    Pictures are in `tokens` only: the places that they take there are one placeholder each in `text`.
 
     Args:
         llm: Whose template is used.
@@ -115,35 +118,48 @@ def chat_template(
         tools: Functions that the model may call, a JSON list of schemas.
         thinking: Whether the model thinks before it answers; auto leaves it to the template.
         date: The day that templates may name. It is given, so that the same graph gives the same tokens.
+        image: Pictures that a vision-language model is shown, in the order of the batch: where the chat has parts
+            `{"type": "image"}`, else at the beginning of its last user turn.
     """
-    from pipegraph.models.llm.llm import Tokens as Values
-
-    chat = written_chat(ctx, llm, message, system, tools, thinking, date)
-    return Written(chat.text, Values((chat.ids,)))
+    chat, tokens = written_chat(ctx, llm, message, system, tools, thinking, date, image)
+    return Written(chat.text, tokens)
 
 
 def written_chat(
-    ctx: RunContext, llm: LLM, message: str, system: str, tools: str = "", thinking: Thinking = "auto", date: str = ""
-) -> Any:
-    """The chat that the texts of a node's inputs stand for; what is to be said about it is said.
+    ctx: RunContext,
+    llm: LLM,
+    message: str,
+    system: str,
+    tools: str = "",
+    thinking: Thinking = "auto",
+    date: str = "",
+    image: Any = None,
+) -> tuple[Any, Any]:
+    """The chat that a node's inputs stand for, and its tokens; what is to be said about it is said.
 
     Raises:
-        ValueError: the chat, the tools or the day cannot be read.
+        ValueError: the chat, the tools or the day cannot be read, or the model reads no pictures.
     """
     from datetime import date as day
 
     from pipegraph.models.llm.chat import DAY, ChatError, messages_of, write_chat
+    from pipegraph.models.llm.vision import check_sight, shown
+
+    pictures = [] if image is None else list(image)
+    if pictures:
+        check_sight(llm)
 
     try:
         told = day.fromisoformat(date) if date else DAY
     except ValueError as e:
         raise ChatError(f"the date is written like 2026-01-31, not {date!r}") from e
     chat = write_chat(
-        _tokenizer(llm), messages_of(message, system), tools=_tools(tools), thinking=SWITCH[thinking], day=told
+        _tokenizer(llm), messages_of(message, system, len(pictures)), tools=_tools(tools), thinking=SWITCH[thinking],
+        day=told, sees=llm.vision is not None,
     )  # fmt: skip
     for remark in chat.remarks:
         ctx.warn(remark)
-    return chat
+    return chat, shown(llm, chat.ids, pictures)
 
 
 def _tools(text: str) -> list[Any]:

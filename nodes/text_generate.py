@@ -7,7 +7,7 @@ from collections.abc import Generator
 from pipegraph.runtime.node import NodeEvent, RunContext, node, outputs
 
 from .llm import LongText, Thinking, written_chat
-from .llm_generate import MaxTokens, WhenCut, reading, replied, set_up, telling
+from .llm_generate import Kernels, MaxTokens, WhenCut, reading, replied, set_up, telling
 from .wire import LLM, Grammar, Sampling, SeedInt
 
 
@@ -56,11 +56,13 @@ def text_generate(
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_length)
     if chat:
-        ids = written_chat(ctx, llm, prompt, system, tools, thinking).ids
+        _, tokens = written_chat(ctx, llm, prompt, system, tools, thinking)
     else:
         assert llm.tokenizer is not None  # set_up made sure
-        ids = llm.tokenizer.encode(prompt)
-    read = yield from reading(prefill(llm, Values((ids,))))
-    reply = yield from telling(decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False))
-    made = replied(ctx, reply, constraint, when_cut)
+        tokens = Values((llm.tokenizer.encode(prompt),))
+    kernels: Kernels = {}
+    read = yield from reading(prefill(llm, tokens), kernels)
+    told = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
+    reply = yield from telling(told, kernels)
+    made = replied(ctx, reply, constraint, when_cut, kernels)
     return Generated(made.text, made.finish, made.valid)

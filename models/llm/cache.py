@@ -69,7 +69,7 @@ class KVCache:
         """Some of the sequences, each as often as it is named: ``select([0] * 3)`` makes three of the first."""
         chosen = list(sequences)
         return KVCache(
-            Tokens(tuple(self.tokens.ids[s] for s in chosen)),
+            Tokens.of((self.tokens.ids[s] for s in chosen), (self.tokens.seen(s) for s in chosen)),
             self.kv,
             self.pools,
             tuple(tuple(table[s] for s in chosen) for table in self.tables),
@@ -110,6 +110,8 @@ class Working:
         self.kv = cache.kv
         self.pools = cache.pools
         self.ids = [list(row) for row in cache.tokens]
+        self.pictures = [list(cache.tokens.seen(s)) for s in range(len(cache))]
+        """Also of tokens that are still to come."""
         self.tables = [[list(table) for table in pool] for pool in cache.tables]
         self._spare: list[list[list[Block]]] = [[[] for _ in pool] for pool in cache.tables]
         self._owners = [object() for _ in self.ids]
@@ -156,6 +158,7 @@ class Working:
     def crop(self, sequence: int, length: int) -> None:
         """Forget the tokens of a sequence from ``length`` on."""
         del self.ids[sequence][length:]
+        self.pictures[sequence] = [p for p in self.pictures[sequence] if p.spots[0] < length]
         for tables in self.tables:
             del tables[sequence][-(-length // PAGE) :]
 
@@ -200,7 +203,7 @@ class Working:
         """The value that the work has led to; what is appended later leaves it as it is."""
         self._owners = [object() for _ in self.ids]
         tables = tuple(tuple(tuple(table) for table in pool) for pool in self.tables)
-        return KVCache(Tokens.of(self.ids), self.kv, self.pools, tables, states)
+        return KVCache(Tokens.of(self.ids, self.pictures), self.kv, self.pools, tables, states)
 
 
 @dataclass

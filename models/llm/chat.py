@@ -46,11 +46,24 @@ class Chat:
     """What the user should know."""
 
 
-def messages_of(text: str, system: str = "") -> list[Message]:
-    """Messages from a JSON list of them, or from the plain text of one user turn."""
+def messages_of(text: str, system: str = "", pictures: int = 0) -> list[Message]:
+    """Messages from a JSON list of them, or from the plain text of one user turn.
+
+    Args:
+        text: Of the user, or the list.
+        system: What comes before all.
+        pictures: How many places for pictures there are to be. If the list has none, they come first in its last user
+            turn.
+    """
     found: list[Message] = [{"role": "user", "content": text}]
     if text.lstrip().startswith("[") and isinstance(listed := _json(text), list) and _are_messages(listed):
         found = listed
+    if pictures and not any(part.get("type") == "image" for m in found for part in _parts(m.get("content"))):
+        last = max((i for i, m in enumerate(found) if m["role"] == "user"), default=-1)
+        if last < 0:
+            raise ChatError("there is a picture, but no user turn that could show it")
+        shown = [{"type": "image"}] * pictures + _parts(found[last].get("content"))
+        found = [*found[:last], {**found[last], "content": shown}, *found[last + 1 :]]
     if system:
         if found and found[0].get("role") == "system":
             raise ChatError("turn 1 is a system turn, and another system text is given; keep one of them")
@@ -60,6 +73,13 @@ def messages_of(text: str, system: str = "") -> list[Message]:
 
 def _are_messages(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    """The parts of a turn's content; what is none is left to ``_content``."""
+    if isinstance(content, list):
+        return [part for part in content if isinstance(part, dict)]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else []
 
 
 def _json(text: str) -> Any:
@@ -77,6 +97,7 @@ def write_chat(
     thinking: bool | None = None,
     reply: bool = True,
     day: date = DAY,
+    sees: bool = False,
 ) -> Chat:
     """Write a chat as text and tokens.
 
@@ -88,6 +109,7 @@ def write_chat(
         thinking: Whether the model is to think before it answers; None leaves it to the template.
         reply: End with the beginning of the assistant's turn.
         day: What a template that names the day is told.
+        sees: The model reads pictures: a content may have parts ``{"type": "image"}``, and each is one placeholder.
 
     Raises:
         ChatError: a turn is no turn, the template refuses one, or there is no template.
@@ -95,7 +117,7 @@ def write_chat(
     template = tokenizer.chat_template
     if not template:
         raise ChatError("this model has no chat template; write the prompt yourself and use Tokenize")
-    checked = [_checked(m, n) for n, m in enumerate(messages, 1)]
+    checked = [_checked(m, n, sees) for n, m in enumerate(messages, 1)]
     if not checked:
         raise ChatError("a chat needs a turn; the list of messages is empty")
     schemas = [_tool(t, n) for n, t in enumerate(tools, 1)]
@@ -156,7 +178,7 @@ def _compiled(template: str) -> Callable[..., str]:
     return write
 
 
-def _checked(message: Any, turn: int) -> dict[str, Any]:
+def _checked(message: Any, turn: int, sees: bool) -> dict[str, Any]:
     """A turn as plain JSON values, with what templates ask for."""
     if not isinstance(message, Mapping):
         raise ChatError(f'turn {turn} is no object with "role" and "content": {str(message)[:60]!r}')
@@ -167,7 +189,7 @@ def _checked(message: Any, turn: int) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(json.dumps(dict(message)))
     except (TypeError, ValueError) as e:
         raise ChatError(f"turn {turn} ({role}) holds what is no JSON: {e}") from e
-    made["content"] = _content(made.get("content"), turn, role, bool(made.get("tool_calls")))
+    made["content"] = _content(made.get("content"), turn, role, bool(made.get("tool_calls")), sees)
     if thought := next((v for name in _THOUGHTS if (v := made.get(name))), None):
         made |= dict.fromkeys(_THOUGHTS[:2], thought)
     if calls := made.get("tool_calls"):
@@ -175,14 +197,20 @@ def _checked(message: Any, turn: int) -> dict[str, Any]:
     return made
 
 
-def _content(content: Any, turn: int, role: str, calls: bool) -> str:
+def _content(content: Any, turn: int, role: str, calls: bool, sees: bool) -> str | list[dict[str, Any]]:
+    """A text; for a model that sees a list of parts, which is what all templates of such models take."""
     if content is None and calls:
-        return ""
+        content = ""
     if isinstance(content, str):
-        return content
+        return [{"type": "text", "text": content}] if sees else content
     if isinstance(content, list) and all(isinstance(p, dict) for p in content):
-        if other := [p.get("type") for p in content if p.get("type") != "text"]:
-            raise ChatError(f"turn {turn} ({role}) holds a part of type {other[0]!r}; this model reads text only")
+        known = ("text", "image") if sees else ("text",)
+        if other := [p.get("type") for p in content if p.get("type") not in known]:
+            reads = "texts and pictures" if sees else "text only"
+            raise ChatError(f"turn {turn} ({role}) holds a part of type {other[0]!r}; this model reads {reads}")
+        if sees:
+            plain = {"type": "image"}
+            return [plain if p["type"] == "image" else {**p, "text": str(p.get("text", ""))} for p in content]
         return "".join(str(p.get("text", "")) for p in content)
     raise ChatError(f"turn {turn} ({role}) has no text as its content, but {str(content)[:60]!r}")
 

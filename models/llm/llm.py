@@ -13,7 +13,9 @@ from pipegraph.kernels.install import install
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from .pictures import Picture
     from .tokenizer import Tokenizer
+    from .vision import Vision
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +23,14 @@ class Tokens:
     """Token ids of a batch of sequences, which may be of different lengths."""
 
     ids: tuple[tuple[int, ...], ...]
+    pictures: tuple[tuple[Picture, ...], ...] = ()
+    """Of each sequence, in order; empty if there are none at all."""
 
     @classmethod
-    def of(cls, rows: Iterable[Iterable[int]]) -> Tokens:
+    def of(cls, rows: Iterable[Iterable[int]], pictures: Iterable[Iterable[Picture]] = ()) -> Tokens:
         """From lists or a tensor [B, S]."""
-        return cls(tuple(tuple(int(i) for i in row) for row in rows))
+        placed = tuple(map(tuple, pictures))
+        return cls(tuple(tuple(int(i) for i in row) for row in rows), placed if any(placed) else ())
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return iter(self.ids)
@@ -35,7 +40,13 @@ class Tokens:
 
     def __add__(self, other: Tokens) -> Tokens:
         """Each sequence followed by the other's of the same index."""
-        return Tokens(tuple(a + b for a, b in zip(self.ids, other.ids, strict=True)))
+        ids = tuple(a + b for a, b in zip(self.ids, other.ids, strict=True))
+        later = ([p.moved(len(row)) for p in other.seen(s)] for s, row in enumerate(self.ids))
+        return Tokens.of(ids, ((*self.seen(s), *more) for s, more in enumerate(later)))
+
+    def seen(self, sequence: int) -> tuple[Picture, ...]:
+        """The pictures of a sequence."""
+        return self.pictures[sequence] if self.pictures else ()
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -70,6 +81,8 @@ class LLM:
     tokenizer: Tokenizer | None
     facts: Facts
     name: str
+    vision: Vision | None = None
+    """What reads pictures, of a vision-language model."""
 
     @classmethod
     def of(cls, network: PreTrainedModel, tokenizer: Tokenizer | None = None, name: str = "") -> LLM:
@@ -81,6 +94,7 @@ class LLM:
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
         from . import experts, layers
+        from .vision import Vision
 
         network.eval().requires_grad_(False)
         install(network)
@@ -89,7 +103,8 @@ class LLM:
         if network._can_set_experts_implementation():
             experts.register()
             network.set_experts_implementation(experts.NAME)
-        return cls(network, tokenizer, read_facts(network, tokenizer), name or type(network).__name__)
+        facts = read_facts(network, tokenizer)
+        return cls(network, tokenizer, facts, name or type(network).__name__, Vision.of(network))
 
     @property
     def device(self) -> torch.device:

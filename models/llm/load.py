@@ -5,6 +5,7 @@ Only safetensors and GGUF are read, and no code that comes with a model is run. 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from .llm import LLM
 
 KIND: Final = "llm"
-_OF_TOKENIZER: Final = ("tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "chat_template")
+_OF_TOKENIZER: Final = (
+    "tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "chat_template", "preprocessor_config",
+    "processor_config",
+)  # fmt: skip
 
 
 def find(name: str) -> Path:
@@ -76,24 +80,26 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
 
 
 def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, name: str) -> LLM:
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     from ..quantize import quantized
     from .llm import LLM
     from .tokenizer import Tokenizer
+    from .vision import sees
 
     for file in weight_files(folder):
         read_header(file)  # what is broken is said in our words
     config = read_json(folder / "config.json")
+    kind: Any = AutoModelForImageTextToText if sees(config) else AutoModelForCausalLM
     try:
-        network: Any = AutoModelForCausalLM.from_pretrained(
+        network: Any = kind.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
         )
         tokenizer = Tokenizer.load(folder)
+        llm = LLM.of(network.to(device), tokenizer, name)
+        if llm.vision and any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
+            llm = replace(llm, vision=llm.vision.prepared(folder))
     except (ValueError, OSError, KeyError, ImportError) as e:
         own = "; it needs code of its own, which is not run" if "auto_map" in config else ""
         raise LoadError(f"{folder} ({config.get('model_type', 'no model_type')}) cannot be opened{own}: {e}") from e
-    llm = LLM.of(network.to(device), tokenizer, name)
-    if not quantize:
-        return llm
-    return LLM(quantized(llm.network, quantize), tokenizer, llm.facts, name)  # type: ignore[arg-type]
+    return replace(llm, network=quantized(llm.network, quantize)) if quantize else llm  # type: ignore[arg-type]

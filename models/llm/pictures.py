@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Picture:
-    """A picture in a sequence. Its tokens are placeholders, in whose places stands what the vision tower makes of it."""
+    """A picture in a sequence: placeholders, in whose places stands what the vision tower makes of it."""
 
     spots: tuple[int, ...]
     """Indices of these tokens in the sequence, rising."""
@@ -39,10 +39,12 @@ def positions(pictures: Sequence[Picture], start: int, stop: int) -> Tensor:
         first, end = picture.spots[0], picture.spots[-1] + 1
         if first >= stop:
             break
-        at = torch.arange(max(first, start), min(end, stop)) - first
-        if len(at):
+        low, high = max(first, start), min(end, stop)
+        if low < high:
+            at = torch.arange(low, high) - first
             inside = torch.stack([torch.zeros_like(at), at // columns, at % columns])
-            made[:, first + int(at[0]) - start :][:, : len(at)] = first + shift + inside
+            made[:, low - start : high - start] = first + shift + inside
         shift += max(rows, columns) - (end - first)
-        made[:, max(end - start, 0) :] = torch.arange(max(end, start), stop) + shift
+        if end < stop:
+            made[:, max(end - start, 0) :] = torch.arange(max(end, start), stop) + shift
     return made

@@ -14,6 +14,7 @@ from .cache import KVCache, KVKind
 from .llm import LLM, Tokens
 from .session import Row, Session
 from .stats import Stats
+from .vision import check_sight
 
 
 class Progress(NamedTuple):
@@ -63,6 +64,7 @@ def prefill(
         raise ValueError(f"chunk must be at least 1, not {chunk}")
     began = time.perf_counter()
     session = Session(llm, cache)
+    session.look(tokens)
     total = sum(tokens.lengths)
     logits: list[Tensor] = [torch.empty(0)] * len(tokens)
     done = 0
@@ -102,6 +104,8 @@ def _check(llm: LLM, tokens: Tokens, cache: KVCache) -> None:
         raise ValueError("each sequence needs at least one token; an empty text has none without a start token")
     if len(cache) != len(tokens):
         raise ValueError(f"the cache holds {len(cache)} sequences, but there are tokens for {len(tokens)}")
+    if tokens.pictures:
+        check_sight(llm)
     known = llm.facts.vocabulary
     if bad := sorted({i for row in tokens for i in row if not 0 <= i < known})[:5]:
         raise ValueError(f"{llm.name} knows the ids 0 to {known - 1}, not {bad}: another model's tokenizer?")

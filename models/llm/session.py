@@ -15,10 +15,13 @@ from .cache import KVCache, Working
 from .experts import counting
 from .express import Express
 from .layers import PagedCache, State, Step, layers_of, running
-from .llm import LLM
+from .llm import LLM, Tokens
+from .vision import Sight
 
 Row = tuple[int, Sequence[int]]
 """A sequence and its new tokens."""
+Span = tuple[int, int, int]
+"""A sequence, and from where to where in it the tokens of a step are."""
 
 
 class Session:
@@ -42,10 +45,20 @@ class Session:
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
         self._express = Express.of(llm.network)
+        self._sight = Sight(llm, llm.vision) if llm.vision else None
 
     @property
     def lengths(self) -> list[int]:
         return self.working.lengths
+
+    def look(self, tokens: Tokens) -> None:
+        """See the pictures of tokens that are going to be appended, a sequence a row."""
+        for sequence in range(len(tokens)):
+            for picture in tokens.seen(sequence):
+                assert self._sight is not None
+                placed = picture.moved(self.lengths[sequence])
+                self._sight.look(sequence, placed)
+                self.working.pictures[sequence].append(placed)
 
     def experts(self) -> dict[str, tuple[int, ...]]:
         """By layer with a mixture of experts: how many tokens each expert was given so far."""
@@ -83,7 +96,7 @@ class Session:
         device = self.llm.device
         lengths = self.lengths
         ids = torch.tensor([i for _, new in rows for i in new], device=device)
-        positions = [p for s, new in rows for p in range(lengths[s] - len(new), lengths[s])]
+        spans = [(s, lengths[s] - len(new), lengths[s]) for s, new in rows]
         places = self.working.places([s for s, _ in rows], counts)
         by_layer = {layer: p for pool, p in zip(self.working.pools, places, strict=True) for layer in pool.layers}
         step = Step(counts, by_layer)
@@ -95,13 +108,19 @@ class Session:
                 stack.enter_context(pool.lock)
             stack.enter_context(running(step))
             stack.enter_context(counting(self._experts))
-            logits = self._logits(ids, torch.tensor(positions, device=device), tall, step, last)
+            logits = self._logits(ids, spans, tall, step, last)
         if last is not None and len(logits) > len(last):
             logits = logits[last]
         return logits.float()
 
-    def _logits(self, ids: Tensor, positions: Tensor, tall: bool, step: Step, last: list[int] | None) -> Tensor:
+    def _logits(self, ids: Tensor, spans: Sequence[Span], tall: bool, step: Step, last: list[int] | None) -> Tensor:
         """[T, V] behind the tokens of a step, or fewer with those in ``last`` among them."""
+        if self._sight is not None:
+            states = self._sight.states(ids, spans, self.working.pictures, self._cache, tall)
+            head = self.llm.network.get_output_embeddings()
+            seen: Tensor = head(states if last is None or len(last) == len(states) else states[last])
+            return seen
+        positions = torch.tensor([p for _, start, end in spans for p in range(start, end)], device=ids.device)
         if self._express is not None:
             return self._express(ids, positions, self._cache, step, last)
         shape = (-1, 1) if tall else (1, -1)

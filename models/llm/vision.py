@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .layers import PagedCache
     from .llm import LLM, Tokens
+    from .session import Span
     from .tokenizer import Tokenizer
 
 Placed = tuple[tuple[int, ...], tuple[int, int] | None]
@@ -132,9 +133,9 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     """
     from .llm import Tokens
 
-    if not pictures:
+    vision, tokenizer = check_sight(llm) if pictures else llm.vision, llm.tokenizer
+    if vision is None:
         return Tokens((tuple(ids),))
-    vision, tokenizer = check_sight(llm), llm.tokenizer
     assert tokenizer is not None
     mark = vision.config.image_token_id
     if (count := list(ids).count(mark)) != len(pictures):
@@ -148,7 +149,7 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
             made += own
         else:
             made.append(id)
-    return Tokens((tuple(made),), (tuple(placed),))
+    return Tokens.of([made], [placed])
 
 
 def check_sight(llm: LLM) -> Vision:
@@ -200,35 +201,31 @@ class Sight:
             raise ValueError(f"the tower gives {len(states)} states for a picture with {len(picture.spots)} tokens")
         self._seen.setdefault(sequence, []).append((picture, _Seen(states, tuple(deeper))))
 
-    def positions(self, pictures: Sequence[Picture], start: int, stop: int) -> Tensor:
-        """[stop - start], or [3, stop - start] where pictures have two dimensions."""
-        return positions(pictures, start, stop) if self.grid else torch.arange(start, stop)
-
     def states(
-        self, ids: Tensor, spans: Sequence[tuple[int, int, int]], at: Tensor, cache: PagedCache, tall: bool
+        self, ids: Tensor, spans: Sequence[Span], pictures: Sequence[Sequence[Picture]], cache: PagedCache, tall: bool
     ) -> Tensor:
         """Last hidden states [T, D] of the tokens of a step.
 
         Args:
             ids: [T]
             spans: For each row its sequence, and from where to where in it its tokens are.
-            at: Positions of the tokens, [T] or [3, T].
+            pictures: Of all sequences, looked at or held in the cache.
             cache: Of the session.
             tall: Give the decoder one token a row rather than all in one.
         """
         x = self.network.get_input_embeddings()(ids)
+        each = [positions(pictures[s] if self.grid else (), start, stop) for s, start, stop in spans]
         shape = (-1, 1) if tall else (1, -1)
+        at = torch.cat(each, 1).to(ids.device).view(3, *shape)
         x, options = self._with_pictures(x, spans, shape)
         out = self.decoder(
-            inputs_embeds=x.view(*shape, x.shape[-1]), position_ids=at.view(*at.shape[:-1], *shape), use_cache=True,
+            inputs_embeds=x.view(*shape, x.shape[-1]), position_ids=at if self.grid else at[0], use_cache=True,
             **{self._cache_name: cache}, **options,
         )  # fmt: skip
         states: Tensor = out.last_hidden_state.flatten(0, 1)
         return states
 
-    def _with_pictures(
-        self, x: Tensor, spans: Sequence[tuple[int, int, int]], shape: tuple[int, int]
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def _with_pictures(self, x: Tensor, spans: Sequence[Span], shape: tuple[int, int]) -> tuple[Tensor, dict[str, Any]]:
         """Embeddings [T, D] with pictures in them, and what the decoder is told besides."""
         places: list[int] = []
         parts: list[Tensor] = []
