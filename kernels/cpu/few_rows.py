@@ -2,11 +2,14 @@
 
 One-token decoding is bound by memory: a matrix product that unpacks W first moves four bytes a weight and more, this
 moves one (q8) or a half (w4). Exact: float32 products and sums, x is not rounded. Compiled by numba, cached on disk.
+What a call needs of a weight is looked up once and kept as long as the weight is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -17,7 +20,14 @@ from torch import Tensor
 from ..qweight import QWeight
 from .dots import COLUMNS, dot_q8, dot_w4
 
+_threads = torch.get_num_threads()
+set_num_threads(1)  # makes numba start its threads, for which it sets OpenMP's number, which is torch's as well
+torch.set_num_threads(_threads)
+
 Array = NDArray[Any]
+Ready = Callable[[Array, Array, int], None]
+"""(rows of x, of y, threads)"""
+_ready: WeakKeyDictionary[QWeight, Ready] = WeakKeyDictionary()
 
 
 def product(x: Tensor, weight: QWeight) -> Tensor:
@@ -30,34 +40,42 @@ def product(x: Tensor, weight: QWeight) -> Tensor:
     Returns:
         (M, N) in float32.
     """
-    rows = np.array(x.float().numpy(), order="C")  # a copy, to be rotated in place
-    if weight.rotate:
-        _rotate(rows, weight.rotate)
     y = torch.empty(x.shape[0], weight.shape[0])
     if y.numel() == 0 or x.shape[1] == 0:
         return y.zero_()
-    set_num_threads(min(torch.get_num_threads(), config.NUMBA_NUM_THREADS))
-    data = weight.data.numpy()
-    if weight.group is None:
-        scale = weight.scale.float().expand(weight.shape[0]).contiguous()
-        _q8_rows(rows, data, scale.numpy(), y.numpy())
-        return y
-    shift = (weight.group // COLUMNS).bit_length() - 1
-    if weight.zero is None:
-        _q8_groups(rows, data, _readable(weight.scale), shift, y.numpy())
-        return y
-    scale_, zero, words = _readable(weight.scale), _readable(weight.zero), data.view(np.int32)
-    if words.shape[1] % 8:  # an odd number of blocks: one of zeros more
-        words = np.pad(words, ((0, 0), (0, 4)))
-        more = (words.shape[1] // 4 - 1 >> shift) + 1 - scale_.shape[1]
-        scale_, zero = (np.pad(a, ((0, 0), (0, more))) for a in (scale_, zero))
-    mixed, sums = (
-        np.zeros((len(rows), words.shape[1] * 8), np.float32),
-        np.zeros((len(rows), words.shape[1] // 4), np.float32),
-    )
-    _interleave(rows, mixed, sums)
-    _w4(mixed, sums, words, scale_, zero, shift, y.numpy())
+    run = _ready.get(weight)
+    if run is None:
+        run = _ready[weight] = _prepare(weight)
+    threads = torch.get_num_threads()
+    if threads > 1:
+        threads = min(threads, config.NUMBA_NUM_THREADS)
+        set_num_threads(threads)
+    wide = x if x.dtype is torch.float32 else x.float()
+    run(wide.contiguous().numpy(), y.numpy(), threads)
     return y
+
+
+def _prepare(weight: QWeight) -> Ready:
+    """What multiplies with a weight: holds its buffers, not the weight."""
+    block, data = weight.rotate or 0, weight.data.numpy()
+    if weight.group is None:
+        scale = weight.scale.float().expand(weight.shape[0]).contiguous().numpy()
+        return lambda x, y, threads: _q8_rows(x, block, data, scale, y, threads)
+    shift = (weight.group // COLUMNS).bit_length() - 1
+    scale = _readable(weight.scale)
+    if weight.zero is None:
+        return lambda x, y, threads: _q8_groups(x, block, data, scale, shift, y, threads)
+    zero, words = _readable(weight.zero), data.view(np.int32)
+    if words.shape[1] % 8 == 0:
+        return lambda x, y, threads: _w4(x, block, words, scale, zero, shift, y, threads)
+
+    def padded(x: Array, y: Array, threads: int) -> None:
+        """An odd number of blocks: one of zeros more, each time, so that no second copy is kept."""
+        wide = np.pad(words, ((0, 0), (0, 4)))
+        more = (wide.shape[1] // 4 - 1 >> shift) + 1 - scale.shape[1]
+        _w4(x, block, wide, *(np.pad(a, ((0, 0), (0, more))) for a in (scale, zero)), shift, y, threads)
+
+    return padded
 
 
 def _readable(scale: Tensor) -> Array:
@@ -69,8 +87,10 @@ def _readable(scale: Tensor) -> Array:
 
 _F, _U = "float32[:,::1]", "uint16[:,::1]"
 _HALF = np.float32(0.7071067811865476)
-_OPTIONS: dict[str, Any] = dict(fastmath={"reassoc", "contract"}, parallel=True, nogil=True, cache=True)
+_FAST: Any = {"reassoc", "contract"}
 """Sums may be reordered and multiply-adds fused; NaN and Inf keep their meaning."""
+_PART: dict[str, Any] = dict(fastmath=_FAST, nogil=True, cache=True)
+_WHOLE: dict[str, Any] = dict(parallel=True, nogil=True, cache=True)
 
 
 @njit(f"void({_F},int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -93,26 +113,44 @@ def _rotate(x: Array, block: int) -> None:
                     x[m, i], x[m, i + width] = (a + b) * _HALF, (a - b) * _HALF
 
 
-@njit(f"void({_F},{_F},{_F})", nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _interleave(x: Array, mixed: Array, sums: Array) -> None:
+@njit(f"{_F}({_F},int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _turned(x: Array, block: int) -> Array:
+    """x rotated, which leaves x as it is; x itself if there is nothing to rotate."""
+    if block == 0:
+        return x
+    turned = x.copy()
+    _rotate(turned, block)
+    return turned
+
+
+@njit(f"Tuple(({_F},{_F}))({_F},int64,int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _interleaved(x: Array, block: int, words: int) -> tuple[Array, Array]:
     """The order in which ``dot_w4`` meets the columns: of each 64, by byte of a word, half of a byte, block, then word.
 
-    column = 32 block + 16 half + 4 word + byte; the four words of two blocks make eight lanes. ``sums`` get those of
-    each 32 columns.
+    column = 32 block + 16 half + 4 word + byte; the four words of two blocks make eight lanes. Then the sums of each 32
+    columns. What x is too short for is zero.
     """
+    turned = _turned(x, block)
     rows, columns = x.shape
+    mixed = np.zeros((rows, words * 8), np.float32)
+    sums = np.zeros((rows, words // 4), np.float32)
     for m in range(rows):
-        for k in range(columns):
-            block, rest = k // 32, k % 32
-            at = block // 2 * 64 + rest % 4 * 16 + rest // 16 * 8 + block % 2 * 4 + rest // 4 % 4
-            mixed[m, at] = x[m, k]
-            sums[m, block] += x[m, k]
+        for at in range(columns // 32):
+            total = np.float32(0)
+            for half in range(2):
+                for word in range(4):
+                    for byte in range(4):
+                        value = turned[m, 32 * at + 16 * half + 4 * word + byte]
+                        mixed[m, at // 2 * 64 + byte * 16 + half * 8 + at % 2 * 4 + word] = value
+                        total += value
+            sums[m, at] = total
+    return mixed, sums
 
 
-@njit(f"void({_F},int8[:,::1],float32[::1],{_F})", **_OPTIONS)  # type: ignore[untyped-decorator]
-def _q8_rows(x: Array, w: Array, scale: Array, y: Array) -> None:
+@njit(f"void({_F},int8[:,::1],float32[::1],{_F},int64,int64)", **_PART)  # type: ignore[untyped-decorator]
+def _q8_rows_part(x: Array, w: Array, scale: Array, y: Array, first: int, end: int) -> None:
     rows, columns = x.shape
-    for n in prange(len(w)):
+    for n in range(first, end):
         for m in range(rows):
             total = np.float32(0)
             for k in range(columns):
@@ -120,15 +158,48 @@ def _q8_rows(x: Array, w: Array, scale: Array, y: Array) -> None:
             y[m, n] = total * scale[n]
 
 
-@njit([f"void({_F},int8[:,::1],{s},int64,{_F})" for s in (_U, _F)], **_OPTIONS)  # type: ignore[untyped-decorator]
-def _q8_groups(x: Array, w: Array, scale: Array, shift: int, y: Array) -> None:
-    for n in prange(len(w)):
+@njit([f"void({_F},int8[:,::1],{s},int64,{_F},int64,int64)" for s in (_U, _F)], **_PART)  # type: ignore[untyped-decorator]
+def _q8_groups_part(x: Array, w: Array, scale: Array, shift: int, y: Array, first: int, end: int) -> None:
+    for n in range(first, end):
         for m in range(len(x)):
             y[m, n] = dot_q8(x, m, w, n, scale, shift)
 
 
-@njit([f"void({_F},{_F},int32[:,::1],{s},{s},int64,{_F})" for s in (_U, _F)], **_OPTIONS)  # type: ignore[untyped-decorator]
-def _w4(x: Array, sums: Array, w: Array, scale: Array, zero: Array, shift: int, y: Array) -> None:
-    for n in prange(len(w)):
+@njit([f"void({_F},{_F},int32[:,::1],{s},{s},int64,{_F},int64,int64)" for s in (_U, _F)], **_PART)  # type: ignore[untyped-decorator]
+def _w4_part(
+    x: Array, sums: Array, w: Array, scale: Array, zero: Array, shift: int, y: Array, first: int, end: int
+) -> None:
+    for n in range(first, end):
         for m in range(len(x)):
             y[m, n] = dot_w4(x, m, sums, w, n, scale, zero, shift)
+
+
+@njit(f"void({_F},int64,int8[:,::1],float32[::1],{_F},int64)", **_WHOLE)  # type: ignore[untyped-decorator]
+def _q8_rows(x: Array, block: int, w: Array, scale: Array, y: Array, threads: int) -> None:
+    turned, size = _turned(x, block), len(w)
+    if threads == 1:  # nothing is handed to other threads, which takes longer than a small product
+        _q8_rows_part(turned, w, scale, y, 0, size)
+        return
+    for i in prange(threads):
+        _q8_rows_part(turned, w, scale, y, i * size // threads, (i + 1) * size // threads)
+
+
+@njit([f"void({_F},int64,int8[:,::1],{s},int64,{_F},int64)" for s in (_U, _F)], **_WHOLE)  # type: ignore[untyped-decorator]
+def _q8_groups(x: Array, block: int, w: Array, scale: Array, shift: int, y: Array, threads: int) -> None:
+    turned, size = _turned(x, block), len(w)
+    if threads == 1:
+        _q8_groups_part(turned, w, scale, shift, y, 0, size)
+        return
+    for i in prange(threads):
+        _q8_groups_part(turned, w, scale, shift, y, i * size // threads, (i + 1) * size // threads)
+
+
+@njit([f"void({_F},int64,int32[:,::1],{s},{s},int64,{_F},int64)" for s in (_U, _F)], **_WHOLE)  # type: ignore[untyped-decorator]
+def _w4(x: Array, block: int, w: Array, scale: Array, zero: Array, shift: int, y: Array, threads: int) -> None:
+    size = len(w)
+    mixed, sums = _interleaved(x, block, w.shape[1])
+    if threads == 1:
+        _w4_part(mixed, sums, w, scale, zero, shift, y, 0, size)
+        return
+    for i in prange(threads):
+        _w4_part(mixed, sums, w, scale, zero, shift, y, i * size // threads, (i + 1) * size // threads)

@@ -1,6 +1,8 @@
 """What kernels took when they were last looked at: ``python tests/aot/budget.py`` compiles all and rewrites the file.
 
-python tests/aot/budget.py [PART OF A NAME ...] [--on sm_90,...]
+python tests/aot/budget.py [PART OF A NAME ...] [--on sm_90,...] [--missing]
+
+``--missing`` leaves out what the file has already.
 """
 
 from __future__ import annotations
@@ -81,11 +83,14 @@ def record(case: Any, architecture: str) -> None:
 
 def main(words: list[str]) -> None:
     """Record the cases of which one of the words is a part, or all; those of the fast tests first."""
+    known = read()["kernels"] if "--missing" in words else {}
+    words = [word for word in words if word != "--missing"]
     only = words[words.index("--on") + 1].split(",") if "--on" in words else None
     words = words[: words.index("--on")] if only else words
     cases = load("cases")
     chosen = [c for c in cases.CASES.values() if not words or any(word in c.name for word in words)]
     pairs = [(case, arch) for case in chosen for arch in case.on if not only or arch in only]
+    pairs = [(case, arch) for case, arch in pairs if arch not in known.get(case.name, {})]
     for case, architecture in sorted(pairs, key=lambda pair: cases.FAST.get(pair[0].name) != pair[1]):
         record(case, architecture)
 
