@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MaxTokens = Annotated[int, Ge(1), Le(1 << 20)]
 WhenCut = Literal["warn", "fail"]
+Kernels = dict[str, set[str]]
+"""Back ends that have run, by op."""
+E = TypeVar("E")
 
 
 @node("SamplingParams", category="llm", output="sampling")
@@ -98,6 +101,7 @@ def llm_prefill(
     cache: KVCache | None = None,
     kv: Literal["native", "int8"] = "native",
     chunk: Annotated[int, Ge(1), Le(1 << 20)] = 512,
+    reuse: bool = True,
 ) -> Generator[Progress, None, KVCache]:
     """Read a prompt: all its tokens at once, so this is bound by arithmetic and sets the time to the first token.
 
@@ -107,11 +111,14 @@ def llm_prefill(
         cache: What was read before; it stays as it is.
         kv: How keys and values are kept: as the model computes, or as int8 with a scale a token and head.
         chunk: How many tokens run through the network at once.
+        reuse: Begin with what the model has read before of the same tokens, also in other runs, and keep what it reads.
     """
     from pipegraph.models.llm.prefill import prefill
 
-    made: Prefilled = yield from reading(prefill(llm, tokens, cache=cache.cache if cache else None, chunk=chunk, kv=kv))
-    ctx.note("llm", made.stats.record())
+    kernels: Kernels = {}
+    held = cache.cache if cache else None
+    made: Prefilled = yield from reading(prefill(llm, tokens, cache=held, chunk=chunk, kv=kv, reuse=reuse), kernels)
+    _note(ctx, made.stats, kernels)
     return made
 
 
@@ -154,8 +161,9 @@ def llm_decode(
     from pipegraph.models.llm.decode import decode
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
-    reply = yield from telling(decode(llm, cache, params, constraint=constraint, stopper=stopper))
-    return replied(ctx, reply, constraint, when_cut)
+    kernels: Kernels = {}
+    reply = yield from telling(decode(llm, cache, params, constraint=constraint, stopper=stopper), kernels)
+    return replied(ctx, reply, constraint, when_cut, kernels)
 
 
 @node("SpeculativeDecode", category="llm", effect="random")
@@ -188,8 +196,9 @@ def speculative_decode(
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     made = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
-    reply = yield from telling(made)
-    return replied(ctx, reply, constraint, when_cut)
+    kernels: Kernels = {}
+    reply = yield from telling(made, kernels)
+    return replied(ctx, reply, constraint, when_cut, kernels)
 
 
 def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -> tuple[Any, Any, Any]:
@@ -208,29 +217,36 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
     return params, constraint, Stopper(llm.tokenizer, params.stop)
 
 
-def reading(made: Any) -> Generator[Progress, None, Any]:
-    """The events of a prefill as those of a node; gives what was read."""
+def reading(made: Any, kernels: Kernels) -> Generator[Progress, None, Any]:
+    """The events of a prefill as those of a node; gives what was read. What computes is added to ``kernels``."""
+    return (yield from _events(made, kernels, lambda step: Progress(step.done, step.total, "tok")))
+
+
+def telling(made: Any, kernels: Kernels) -> Generator[Token, None, Any]:
+    """The events of a decode as those of a node; gives its reply. What computes is added to ``kernels``."""
+    return (yield from _events(made, kernels, lambda event: Token(event.text, event.id, event.sequence)))
+
+
+def _events(made: Any, kernels: Kernels, convert: Callable[[Any], E]) -> Generator[E, None, Any]:
+    from pipegraph.kernels.dispatch import noting
+
     while True:
         try:
-            step = next(made)
+            with noting(kernels):  # not across the yield: what runs meanwhile is not ours
+                event = next(made)
         except StopIteration as end:
             return end.value
-        yield Progress(step.done, step.total, "tok")
+        yield convert(event)
 
 
-def telling(made: Any) -> Generator[Token, None, Any]:
-    """The events of a decode as those of a node; gives its reply."""
-    while True:
-        try:
-            event = next(made)
-        except StopIteration as end:
-            return end.value
-        yield Token(event.text, event.id, event.sequence)
+def _note(ctx: RunContext, stats: Any, kernels: Kernels) -> None:
+    ctx.note("llm", stats.record())
+    ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
 
 
-def replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut) -> Replied:
+def replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut, kernels: Kernels) -> Replied:
     """The outputs of a decode; a reply that was to keep to a form and does not is never passed over in silence."""
-    ctx.note("llm", reply.stats.record())
+    _note(ctx, reply.stats, kernels)
     cut = [s for s in range(len(reply.texts)) if constraint and not constraint.complete(s)]
     if cut:
         message = (

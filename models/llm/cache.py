@@ -13,9 +13,13 @@ from .llm import LLM, Tokens, layer_kinds
 from .pages import PAGE, Block, Pool, runs
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
     from .layers import State
 
 KVKind = Literal["native", "int8"]
+HYBRID = ("hybrid", "hybrid_sliding")
+"""Layers with attention and a state, in transformers' words."""
 Table = tuple[Block | None, ...]
 """The blocks of a sequence, in order; None for those that have left the window."""
 
@@ -45,7 +49,7 @@ class KVCache:
         """
         if kv not in ("native", "int8"):
             raise ValueError(f"a cache is kept `native` or as `int8`, not {kv!r}")
-        pools = tuple(Pool(layers, window) for window, layers in attention_groups(llm).items())
+        pools = tuple(Pool(layers, window) for window, layers in attention_groups(llm.network, llm.name).items())
         return cls(Tokens(((),) * sequences), kv, pools, tuple(((),) * sequences for _ in pools))
 
     def __len__(self) -> int:
@@ -85,21 +89,21 @@ def held_bytes(*caches: KVCache) -> int:
     return sum(sizes[id(b.pool)] for b in blocks.values()) + sum(t.nbytes for t in states.values())
 
 
-def attention_groups(llm: LLM) -> dict[int | None, list[int]]:
+def attention_groups(network: PreTrainedModel, name: str) -> dict[int | None, list[int]]:
     """Layers that keep keys and values, by their window (None: all tokens).
 
     Raises:
         ValueError: a layer keeps what we have no cache for.
     """
-    config = llm.network.config.get_text_config(decoder=True)
+    config = network.config.get_text_config(decoder=True)
     if "reuse" in (getattr(config, "kv_sharing_modes", None) or ()):
-        raise ValueError(f"{llm.name}: layers that share the keys of other layers are not supported")
+        raise ValueError(f"{name}: layers that share the keys of other layers are not supported")
     groups: dict[int | None, list[int]] = {}
     for layer, (kind, window) in enumerate(layer_kinds(config)):
-        if kind in ("full_attention", "sliding_attention"):
+        if kind in ("full_attention", "sliding_attention", *HYBRID):
             groups.setdefault(window, []).append(layer)
         elif kind not in ("linear_attention", "conv", "dummy"):
-            raise ValueError(f"{llm.name}: layer {layer} keeps a cache of the kind `{kind}`, which is not supported")
+            raise ValueError(f"{name}: layer {layer} keeps a cache of the kind `{kind}`, which is not supported")
     return groups
 
 
@@ -168,7 +172,8 @@ class Working:
             if pool.window is None:
                 continue
             for ids, table in zip(self.ids, tables, strict=True):
-                gone = max(0, len(ids) + 1 - pool.window) // PAGE
+                whole = len(ids) // PAGE * PAGE  # who goes on from the last whole block sees more than who does here
+                gone = max(0, whole + 1 - pool.window) // PAGE
                 for at in range(min(gone, len(table)) - 1, -1, -1):
                     if table[at] is None:
                         break

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from .budget import kv_budget, room_for
 from .llm import LLM, Tokens
 from .prefill import ContextOverflow, Prefilled
 from .sampling import Chooser, SamplingParams
@@ -63,7 +64,7 @@ class Reply:
     texts: tuple[str, ...]
     """Without stop strings and ids; empty without a stopper."""
     finish: tuple[Finish, ...]
-    """``stop``: an id or a string that stops. ``length``: max_tokens, or the context is full."""
+    """``stop``: an id or a string that stops. ``length``: max_tokens, or the context or the cache's budget is full."""
     prefilled: Prefilled | None
     """To go on from: holds prompt and reply. None if that was not wanted."""
     stats: Stats
@@ -89,7 +90,8 @@ class Sequences:
         self.ids: list[list[int]] = [[] for _ in self.held]
         self.texts: list[list[str]] = [[] for _ in self.held]
         self.finish: list[Finish | None] = [None] * len(self.held)
-        self.room = [min(params.max_tokens, llm.facts.context - n) for n in self.held.lengths]
+        fits = room_for(llm, prefilled.cache, kv_budget(llm.device))
+        self.room = [min(params.max_tokens, llm.facts.context - n, fits) for n in self.held.lengths]
         for sequence, room in enumerate(self.room):
             if room < 1:
                 raise ContextOverflow(f"sequence {sequence} fills the context of {llm.facts.context} tokens already")
@@ -209,6 +211,7 @@ def decode(
         active = [run[row][0] for row in kept]
         logits = found if len(kept) == len(run) else found[kept]
         session.working.trim()
+    session.keep(range(len(work.ids)))
     cache = session.freeze()
     stats = Stats(
         reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),

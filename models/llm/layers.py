@@ -24,7 +24,7 @@ from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.merge_attention import merge_attention
 from pipegraph.kernels.paged import kv_append, paged_decode
 
-from .cache import Places
+from .cache import HYBRID, Places
 from .pages import Pool, Store
 
 NAME = "pipegraph_llm"
@@ -253,7 +253,7 @@ class StateLayer(LinearAttentionLayer):
 
     def load(self, rows: Sequence[State]) -> None:
         """Begin with copies of the states of some sequences; without any, with none."""
-        self.__init__(self.number_of_states)  # type: ignore[misc]
+        LinearAttentionLayer.__init__(self, self.number_of_states)
         for i in range(self.number_of_states if rows else 0):
             conv, recurrent = ([getattr(row, name)[i] for row in rows] for name in ("conv", "recurrent"))
             if conv[0] is not None:
@@ -275,6 +275,14 @@ class StateLayer(LinearAttentionLayer):
         return State(*both)
 
 
+class HybridLayer(StateLayer, PagedLayer):  # type: ignore[override]
+    """A layer with attention beside a state."""
+
+    def __init__(self, index: int, pool: Pool, int8: bool, states: int) -> None:
+        StateLayer.__init__(self, states)
+        PagedLayer.__init__(self, index, pool, int8, latent=False)
+
+
 class PagedCache(Cache):
     """transformers' cache over our layers."""
 
@@ -289,7 +297,9 @@ def layers_of(kinds: Sequence[tuple[str, int]], pools: Sequence[Pool], int8: boo
     at = {layer: pool for pool in pools for layer in pool.layers}
     made: list[Any] = []
     for index, (kind, states) in enumerate(kinds):
-        if index in at:
+        if kind in HYBRID:
+            made.append(HybridLayer(index, at[index], int8, states))
+        elif index in at:
             made.append(PagedLayer(index, at[index], int8, latent))
         else:
             made.append(DummyLayer() if kind == "dummy" else StateLayer(states))

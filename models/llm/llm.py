@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -68,6 +68,10 @@ class Facts:
     """Ids that end a reply: the tokenizer's, the configuration's and the generation configuration's together."""
     kv_bytes_per_token: int
     """Of one sequence in the native dtype, beyond windows and without states of fixed size."""
+    kv_bytes_per_layer: int
+    """The same of one layer that keeps keys and values."""
+    long_positions: bool
+    """Whether all positions are coded in another way in long prompts (``dynamic`` and ``longrope``)."""
     croppable: bool
     """Whether tokens can be taken back from a cache; states of state-space and linear attention layers cannot."""
 
@@ -83,19 +87,23 @@ class LLM:
     name: str
     vision: Vision | None = None
     """What reads pictures, of a vision-language model."""
+    kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False)
+    """What it has read and may meet again, as ``prefixes.Kept``, by kind of cache and device."""
 
     @classmethod
     def of(cls, network: PreTrainedModel, tokenizer: Tokenizer | None = None, name: str = "") -> LLM:
         """Put a transformers model on the kernel layer, in place, and read its facts.
 
         Raises:
-            ValueError: the model has no language-model head.
+            ValueError: the model has no language-model head, or a layer that keeps what we have no cache for.
         """
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
-        from . import experts, layers
+        from . import cache, experts, layers
         from .vision import Vision
 
+        name = name or type(network).__name__
+        cache.attention_groups(network, name)
         network.eval().requires_grad_(False)
         install(network)
         layers.register()
@@ -104,7 +112,7 @@ class LLM:
             experts.register()
             network.set_experts_implementation(experts.NAME)
         facts = read_facts(network, tokenizer)
-        return cls(network, tokenizer, facts, name or type(network).__name__, Vision.of(network))
+        return cls(network, tokenizer, facts, name, Vision.of(network))
 
     @property
     def device(self) -> torch.device:
@@ -125,7 +133,7 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
     size = _first(config, "head_dim") or config.hidden_size // config.num_attention_heads
     rank = _first(config, "kv_lora_rank")
     numbers = rank + config.qk_rope_head_dim if rank else 2 * heads * size
-    keeping = sum(kind in ("full_attention", "sliding_attention", "chunked_attention") for kind in kinds)
+    keeping = sum(kind in ("full_attention", "sliding_attention", "hybrid", "hybrid_sliding") for kind in kinds)
     dtype = network.dtype
     return Facts(
         layers=config.num_hidden_layers,
@@ -135,6 +143,8 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
         vocabulary=network.get_output_embeddings().weight.shape[0],
         stop_ids=_stop_ids(network, tokenizer),
         kv_bytes_per_token=keeping * numbers * dtype.itemsize,
+        kv_bytes_per_layer=numbers * dtype.itemsize,
+        long_positions=(getattr(config, "rope_parameters", None) or {}).get("rope_type") in ("dynamic", "longrope"),
         croppable=all(kind not in ("linear_attention", "conv", "hybrid", "hybrid_sliding") for kind in kinds),
     )
 

@@ -18,6 +18,8 @@ from torch import Tensor
 
 PAGE = 32
 """Tokens of a block."""
+SMALL = 64
+"""A pool of fewer pages is not made smaller."""
 
 
 class Block:
@@ -36,6 +38,10 @@ class Block:
 
     def __del__(self) -> None:
         self.pool.used[self.number] = 0
+
+    def seal(self) -> None:
+        """Nobody may write here any more."""
+        self.owner, self.filled = None, PAGE
 
     def claim(self, owner: object, kept: int, upto: int) -> bool:
         """Reserve the tokens ``kept`` .. ``upto`` for writing; false if another has written there."""
@@ -74,6 +80,13 @@ class Store:
                 new = old.new_empty(pages, *old.shape[1:])
                 new[: len(old)] = old
                 setattr(self, name, new)
+
+    def cut(self, pages: int) -> None:
+        """Give the memory of all but the first ``pages`` pages back."""
+        for name in ("k", "v", "k_scale", "v_scale"):
+            old: Any = getattr(self, name)
+            if old is not None:
+                setattr(self, name, old[:pages].clone())
 
     def copy(self, source: int, target: int) -> None:
         """Copy one page to another."""
@@ -123,6 +136,18 @@ class Pool:
         if layer not in self.stores:
             self.stores[layer] = Store.like(k, v, len(self.used), int8)
         return self.stores[layer]
+
+    def shrink(self) -> None:
+        """Give memory back, if much of it is unused."""
+        with self.lock:
+            need = len(self.used.rstrip(b"\0"))
+            if need and (len(self.used) < SMALL or 2 * need >= len(self.used)):
+                return
+            del self.used[need:]
+            if not need:
+                self.stores.clear()
+            for store in self.stores.values():
+                store.cut(need)
 
     def _grow(self, pages: int) -> None:
         self.used.extend(bytes(pages - len(self.used)))

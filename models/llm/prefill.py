@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from .budget import check_budget, kv_budget
 from .cache import KVCache, KVKind
 from .llm import LLM, Tokens
+from .prefixes import Kept
 from .session import Row, Session
 from .stats import Stats
 from .vision import check_sight
@@ -43,8 +46,9 @@ class Prefilled:
 
 
 def prefill(
-    llm: LLM, tokens: Tokens, *, cache: KVCache | None = None, chunk: int = 512, kv: KVKind = "native"
-) -> Generator[Progress, None, Prefilled]:
+    llm: LLM, tokens: Tokens, *, cache: KVCache | None = None, chunk: int = 512, kv: KVKind = "native",
+    reuse: bool = True,
+) -> Generator[Progress, None, Prefilled]:  # fmt: skip
     """Read the tokens of a batch of sequences, of whatever lengths.
 
     Args:
@@ -53,16 +57,29 @@ def prefill(
         cache: What the sequences hold already and the tokens are appended to; stays as it is.
         chunk: How many tokens, of all sequences together, run through the network at once.
         kv: How keys and values are kept, if there is no cache yet.
+        reuse: Without a cache, begin with what the model has read before of the same tokens, and keep what it reads.
 
     Raises:
+        OverBudget: the sequences take more memory than they may have; nothing has run then.
         ContextOverflow: a sequence would be longer than the model's context; nothing has run then.
         ValueError: a sequence without tokens, ids that the model does not know, or a cache of another batch.
     """
-    cache = KVCache.empty(llm, len(tokens), kv) if cache is None else cache
-    _check(llm, tokens, cache)
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1, not {chunk}")
+    kept = Kept.of(llm, kv) if cache is None and reuse and not tokens.pictures else None
+    cache = KVCache.empty(llm, len(tokens), kv) if cache is None else cache
+    _check(llm, tokens, cache)
+    if llm.facts.long_positions:
+        chunk = max(chunk, sum(tokens.lengths))  # all keys of a sequence are to know its length
     began = time.perf_counter()
+    given = sum(tokens.lengths)
+    budget = kv_budget(llm.device)
+    lengths = [*map(add, cache.lengths, tokens.lengths)]
+    need = check_budget(llm, kept.pools if kept else cache.pools, cache.kv, lengths, chunk, budget)
+    if kept:
+        cache = kept.begin(tokens)
+        tokens = Tokens(tuple(ids[n:] for ids, n in zip(tokens, cache.lengths, strict=True)))
+        kept.shrink(budget - need + cache.nbytes)
     session = Session(llm, cache)
     session.look(tokens)
     total = sum(tokens.lengths)
@@ -73,12 +90,16 @@ def prefill(
         found = session.step(rows, reserve=reserve)
         for row, (sequence, _) in enumerate(rows):
             logits[sequence] = found[row : row + 1]
+        session.keep(s for s, _ in rows)
         session.working.trim()
         done += sum(len(ids) for _, ids in rows)
         yield Progress(done, total)
     held = session.freeze()
     seconds = time.perf_counter() - began
-    stats = Stats(prompt_tokens=total, prefill_s=seconds, kv_bytes=held.nbytes, experts=session.experts())
+    stats = Stats(
+        prompt_tokens=given, reused_tokens=given - total, prefill_s=seconds, kv_bytes=held.nbytes,
+        experts=session.experts(),
+    )  # fmt: skip
     return Prefilled(held, torch.cat(logits), stats)
 
 

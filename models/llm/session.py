@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,6 +16,7 @@ from .experts import counting
 from .express import Express
 from .layers import PagedCache, State, Step, layers_of, running
 from .llm import LLM, Tokens
+from .prefixes import keep
 from .vision import Sight
 
 Row = tuple[int, Sequence[int]]
@@ -38,8 +39,7 @@ class Session:
         self._states: list[tuple[State, ...]] = list(cache.states) or [() for _ in cache.tokens]
         self._loaded: list[int] = []
         self._experts: dict[int, Tensor] = {}
-        rope = getattr(config, "rope_parameters", None) or {}
-        self._alone = rope.get("rope_type") in ("dynamic", "longrope")
+        self._alone = llm.facts.long_positions
         """Positions of other sequences would change those of a sequence."""
         accepted = inspect.signature(llm.network.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
@@ -143,6 +143,10 @@ class Session:
     def _save(self) -> None:
         for at, s in enumerate(self._loaded):
             self._states[s] = tuple(layer.save(at) for layer in self._cache.stateful)
+
+    def keep(self, sequences: Iterable[int]) -> None:
+        """Have what sequences hold kept for others that begin with the same tokens."""
+        keep(self.llm, self.working, sequences)
 
     def freeze(self) -> KVCache:
         """The value that the steps have led to; later steps leave it as it is."""

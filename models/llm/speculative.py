@@ -130,6 +130,7 @@ class _Speculation:
             for s in range(len(ends)):
                 if pending := self._pending(self.target, s):
                     ends[s] = self.target.step([(s, pending)])
+        self.target.keep(range(len(ends)))
         cache = self.target.freeze()
         stats = Stats(
             reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),

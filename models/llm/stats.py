@@ -13,7 +13,9 @@ class Stats:
     """Times are in seconds of the clock on the wall."""
 
     prompt_tokens: int = 0
-    """Run through the network by prefill, of all sequences."""
+    """Given to prefill, of all sequences."""
+    reused_tokens: int = 0
+    """Those of them that had been read before and did not run through the network."""
     prefill_s: float = 0.0
     reply_tokens: int = 0
     """Decided by decode, of all sequences."""
@@ -37,8 +39,8 @@ class Stats:
 
     @property
     def prefill_rate(self) -> float:
-        """Tokens per second."""
-        return self.prompt_tokens / self.prefill_s if self.prefill_s else 0.0
+        """Tokens per second that ran through the network."""
+        return (self.prompt_tokens - self.reused_tokens) / self.prefill_s if self.prefill_s else 0.0
 
     @property
     def decode_rate(self) -> float:
@@ -57,13 +59,19 @@ class Stats:
 
     def after(self, prefill: Stats) -> Stats:
         """These stats of a decode together with those of the prefill before it."""
-        return replace(self, prompt_tokens=prefill.prompt_tokens, prefill_s=prefill.prefill_s)
+        return replace(
+            self, prompt_tokens=prefill.prompt_tokens, reused_tokens=prefill.reused_tokens, prefill_s=prefill.prefill_s
+        )
 
     def record(self) -> dict[str, Any]:
         """JSON for the run record; what does not apply is left out."""
         found: dict[str, Any] = {"kv_bytes": self.kv_bytes}
         if self.prefill_s:
-            found |= {"prompt_tokens": self.prompt_tokens, "prefill_tokens_per_s": round(self.prefill_rate, 2)}
+            found |= {
+                "prompt_tokens": self.prompt_tokens,
+                "reused_tokens": self.reused_tokens,
+                "prefill_tokens_per_s": round(self.prefill_rate, 2),
+            }
         if self.reply_tokens:
             found |= {
                 "reply_tokens": self.reply_tokens,
@@ -81,6 +89,8 @@ class Stats:
     def line(self) -> str:
         """A few words for a progress line."""
         parts = [f"{self.prompt_tokens} tok in {self.prefill_s:.2f} s"] if self.prefill_s else []
+        if self.reused_tokens:
+            parts.append(f"{self.reused_tokens} reused")
         if self.reply_tokens:
             parts += [f"{self.decode_rate:.1f} tok/s", f"TTFT {1000 * self.ttft_s:.0f} ms"]
         if self.drafted:

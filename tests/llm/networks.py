@@ -42,6 +42,12 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         **COMMON, head_dim=16, sliding_window=8, layer_types=WINDOWS, query_pre_attn_scalar=16
     ),
     "phi3": lambda: hf.Phi3Config(**COMMON),
+    "phi3_long": lambda: hf.Phi3Config(
+        **COMMON, original_max_position_embeddings=4, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 3.0, 4.0],
+            "original_max_position_embeddings": 4,
+        },
+    ),
     "qwen3_moe": lambda: hf.Qwen3MoeConfig(**{**COMMON, **MOE, "head_dim": 16, "norm_topk_prob": True}),
     "deepseek_v3": lambda: hf.DeepseekV3Config(
         **{**COMMON, "num_key_value_heads": 4}, q_lora_rank=16, kv_lora_rank=16, qk_nope_head_dim=8,
@@ -57,13 +63,19 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         n_groups=1, ssm_state_size=8, chunk_size=8, n_routed_experts=4, num_experts_per_tok=2, n_group=1,
         topk_group=1, moe_intermediate_size=16, moe_shared_expert_intermediate_size=16,
     ),
+    "bamba": lambda: hf.BambaConfig(
+        **COMMON, attn_layer_indices=[1], mamba_n_heads=4, mamba_d_state=8, mamba_chunk_size=8
+    ),
+    "falcon_h1": lambda: hf.FalconH1Config(
+        **COMMON, head_dim=16, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_state=8, mamba_chunk_size=8, key_multiplier=0.5
+    ),
     "qwen3_next": lambda: hf.Qwen3NextConfig(
         **FOUR, **MOE, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
         linear_value_head_dim=8, linear_conv_kernel_dim=4, shared_expert_intermediate_size=16,
         layer_types=["linear_attention"] * 3 + ["full_attention"],
     ),
 }  # fmt: skip
-SEEDS = {"qwen3": 9, "qwen3_moe": 10}
+SEEDS = {"qwen3": 9, "qwen3_moe": 10, "falcon_h1": 10}
 """Where the usual one gives a reply of few different tokens."""
 EAGER = ("gpt_oss", "gemma2")
 """transformers' fused attention has no sinks and no softcap."""
@@ -127,8 +139,10 @@ def reply(llm: LLM, which: Sequence[int], count: int, *, chunk: int = 512, kv: K
 
     class Recording(Session):
         def step(self, *args: Any, **options: Any) -> Tensor:
-            steps.append(super().step(*args, **options))
-            return steps[-1]
+            before = len(steps)
+            out = super().step(*args, **options)
+            steps[before:] = [out]  # not those of single rows that it may be made of
+            return out
 
     rows = [prompts()[i] for i in which]
     ready = finish(prefill(llm, Tokens.of(rows), chunk=chunk, kv=kv))

@@ -4,6 +4,7 @@ import gc
 
 import pytest
 import torch
+import transformers as hf
 
 from pipegraph.models.llm.cache import KVCache, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
@@ -12,7 +13,7 @@ from pipegraph.models.llm.pages import PAGE, runs
 from pipegraph.models.llm.prefill import ContextOverflow, Prefilled, chunks, prefill
 from pipegraph.models.llm.sampling import SamplingParams
 
-from .networks import finish, language_model, prompts
+from .networks import COMMON, finish, language_model, prompts
 
 LONG = 2 * PAGE + 5
 """A prompt that ends within a block."""
@@ -84,7 +85,7 @@ def test_a_fork_of_one_sequence_is_a_batch_over_the_same_blocks(llama: LLM) -> N
 
 
 def test_blocks_are_free_when_nobody_holds_them(llama: LLM) -> None:
-    start = ready(llama)
+    start = ready(llama, reuse=False)
     pool = start.cache.pools[0]
     reply = greedy(llama, start, 3 * PAGE)
     assert sum(pool.used) == 3 + 3
@@ -107,8 +108,9 @@ def test_a_window_keeps_its_blocks_only_and_a_reply_crosses_it() -> None:
 
 
 @pytest.mark.slow
-def test_states_are_snapshots() -> None:
-    llm = language_model("qwen3_next")
+@pytest.mark.parametrize("family", ["bamba", "falcon_h1", "nemotron_h", "qwen3_next"])
+def test_states_are_snapshots(family: str) -> None:
+    llm = language_model(family)
     start = ready(llm, (9, 4))
     before = [t.clone() for row in start.cache.states for state in row for t in state.tensors()]
     first, again = greedy(llm, start, 6), greedy(llm, start, 6)
@@ -116,6 +118,13 @@ def test_states_are_snapshots() -> None:
     after = [t for row in start.cache.states for state in row for t in state.tensors()]
     assert before and all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert not llm.facts.croppable
+
+
+def test_a_cache_that_is_not_known_is_refused_before_anything_is_read() -> None:
+    """Llama 4 attends within chunks, and counts positions by the length of the cache."""
+    config = hf.Llama4TextConfig(**COMMON, head_dim=16, intermediate_size_mlp=48, num_local_experts=2)
+    with pytest.raises(ValueError, match="Llama4ForCausalLM: layer 0 keeps a cache of the kind `chunked_attention`"):
+        LLM.of(hf.Llama4ForCausalLM(config))
 
 
 def test_int8_takes_a_third_of_float32(llama: LLM) -> None:

@@ -70,6 +70,19 @@ def test_one_prefill_and_several_decodes(tokenizer: Tokenizer) -> None:
     assert notes["read"]["llm"]["prompt_tokens"] == len(tokenizer.encode("The quick"))
     assert notes["a"]["llm"]["reply_tokens"] == len(told)
     assert {"ttft_ms", "decode_tokens_per_s", "inter_token_ms", "kv_bytes"} <= notes["a"]["llm"].keys()
+    assert all({"attention", "linear", "rms_norm"} <= notes[node]["kernels"].keys() for node in ("read", "a"))
+
+
+def test_a_beginning_that_another_run_has_read_is_not_read_again(tokenizer: Tokenizer) -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 3
+    workflow = graph({"cache": ["read", "cache"]}, **prompt(text))
+    workflow.run()
+    longer = text + "What is a lighthouse?"
+    for reuse in (True, False):
+        run = workflow.run({"tokens.text": longer, "read.reuse": reuse})
+        same = len(tokenizer.encode(text)) // 32 * 32
+        assert run.record["notes"]["read"]["llm"]["reused_tokens"] == (same if reuse else 0)
+        assert same and run.record["notes"]["read"]["llm"]["prompt_tokens"] == len(tokenizer.encode(longer))
 
 
 def test_only_what_a_seed_changes_runs_again() -> None:

@@ -4,9 +4,10 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from pipegraph.models.llm.cache import KVCache
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import LLM, Tokens
-from pipegraph.models.llm.prefill import prefill
+from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.speculative import speculate
 
@@ -84,9 +85,10 @@ def _p_value(statistic: float, degrees: int) -> float:
     return float(chi2.sf(statistic, degrees))
 
 
-@pytest.mark.slow
-def test_models_that_cannot_take_tokens_back_are_refused() -> None:
-    llm = language_model("qwen3_next")
-    start = finish(prefill(llm, Tokens.of(prompts((4,)))))
-    with pytest.raises(ValueError, match="qwen3_next cannot speculate: its state-space"):
-        finish(speculate(llm, start, llm, SamplingParams()))
+@pytest.mark.parametrize("family", ["bamba", "falcon_h1", "nemotron_h", "qwen3_next"])
+def test_models_that_cannot_take_tokens_back_are_refused(family: str) -> None:
+    llm, other = language_model(family), language_model("llama")
+    start = Prefilled(KVCache.empty(llm, 1), torch.zeros(1, llm.facts.vocabulary))
+    for target, draft in ((llm, other), (other, llm)):
+        with pytest.raises(ValueError, match=f"{family} cannot speculate: its state-space"):
+            next(speculate(target, start, draft, SamplingParams()))

@@ -1,0 +1,106 @@
+"""How much memory keys and values may take: of one request, and of what is kept for later ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from .pages import PAGE, Pool
+
+if TYPE_CHECKING:
+    from .cache import KVCache
+    from .llm import LLM
+
+VARIABLE: Final = "PIPEGRAPH_KV_BUDGET"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class OverBudget(ValueError):
+    """A request needs more memory for keys and values than it may have."""
+
+
+def kv_budget(device: torch.device) -> int:
+    """Bytes for the keys and values of a model: ``PIPEGRAPH_KV_BUDGET``, or a quarter of the device's memory.
+
+    Raises:
+        ValueError: the variable cannot be read.
+    """
+    told = os.environ.get(VARIABLE, "").strip()
+    if told:
+        return read_size(told)
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory) // 4
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+def read_size(text: str) -> int:
+    """Bytes of ``512M``, ``1.5 GiB`` or ``4000000``; K, M, G and T are powers of 1024."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text, re.I)
+    if found is None:
+        raise ValueError(f"{VARIABLE} is a number of bytes like 512M or 1.5GiB, not {text!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def show_size(size: int) -> str:
+    """In the largest unit of which there is one at least."""
+    unit = next((u for u in reversed(_UNITS) if size >= _UNITS[u]), "")
+    return f"{size / _UNITS[unit]:.1f} {unit}iB" if unit else f"{size} bytes"
+
+
+def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:
+    """Of one block of a pool; reckoned from the model's facts until there is one."""
+    if pool.stores:
+        return pool.page_bytes
+    facts = llm.facts
+    size = llm.dtype.itemsize
+    token = facts.kv_bytes_per_layer
+    if kv == "int8":
+        token = token // size + 2 * 4 * facts.kv_heads  # a float32 scale for each head of keys and of values
+    return token * PAGE * len(pool.layers)
+
+
+def check_budget(
+    llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int], chunk: int, budget: int
+) -> int:  # fmt: skip
+    """Bytes of sequences that are read up to ``lengths`` tokens, in steps of ``chunk``.
+
+    Raises:
+        OverBudget: more than the budget.
+    """
+    total = 0
+    for pool in pools:
+        most = max(lengths) if pool.window is None else pool.window + chunk + PAGE
+        blocks = sum(-(-min(n, most) // PAGE) for n in lengths)
+        total += blocks * page_bytes(llm, pool, kv)
+    if total > budget:
+        raise OverBudget(
+            f"{sum(lengths)} tokens in {llm.name}'s cache take {show_size(total)}, more than its budget of "
+            f"{show_size(budget)}; shorten the prompt, keep it as int8, or set {VARIABLE}"
+        )
+    return total
+
+
+def room_for(llm: LLM, cache: KVCache, budget: int) -> int:
+    """Tokens that each sequence may grow by.
+
+    Raises:
+        OverBudget: not one.
+    """
+    growing = sum(page_bytes(llm, pool, cache.kv) for pool in cache.pools if pool.window is None)
+    if not growing:
+        return llm.facts.context
+    blocks = max(0, budget - cache.nbytes) // (growing * len(cache))
+    room = min(blocks * PAGE + -n % PAGE for n in cache.lengths)
+    if room < 1:
+        raise OverBudget(
+            f"{sum(cache.lengths)} tokens in {llm.name}'s cache take {show_size(cache.nbytes)}, and its budget of "
+            f"{show_size(budget)} leaves no room for a reply; set {VARIABLE}"
+        )
+    return room
