@@ -10,6 +10,7 @@ from typing import Any
 from pipegraph.graphs.errors import Problem, shown
 
 from .check import CheckedGraph, CheckedNode
+from .node import Port
 from .values import Misfit, fit
 
 
@@ -37,7 +38,8 @@ def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[s
         By node id what was found, and the problems where there is no value or more than one.
     """
     asking = [(node, asked) for node in nodes if (asked := _asked(node))]
-    if not asking:
+    able = [(node, ports) for node in nodes if (ports := _needing(node))]
+    if not asking and not able:
         return {}, []
     told: dict[str, Mapping[str, Any]] = {}
     problems: list[Problem] = []
@@ -45,6 +47,9 @@ def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[s
         if node.entry.spec.recommend:
             told[node.id] = _recommended(node, problems)
     upstream = _upstream(nodes, told)
+    for node, ports in able:
+        for port in ports:
+            _check_able(node, port, {id: told[id] for id in told if id in upstream[node.id]}, problems)
     found: dict[str, list[Resolved]] = {}
     for node, asked in asking:
         for name, key in asked.items():
@@ -64,6 +69,23 @@ def _asked(node: CheckedNode) -> dict[str, str]:
         for name, value in node.values.items()
         if value == "auto" and type(value) is str and (key := ports[name].auto)
     }
+
+
+def _needing(node: CheckedNode) -> list[Port]:
+    """Linked inputs that a model must be able to use."""
+    ports = node.entry.spec.inputs
+    return [ports[name] for name, _, _ in node.links if ports[name].needs]
+
+
+def _check_able(node: CheckedNode, port: Port, told: Mapping[str, Mapping[str, Any]], problems: list[Problem]) -> None:
+    """A problem if no model that feeds a node can do what an input of it needs, as far as loaders tell."""
+    assert port.needs
+    ability = port.needs.ability
+    unable = [id for id, facts in told.items() if facts.get(ability) is False]
+    if unable and not any(facts.get(ability) for facts in told.values()):
+        model = ", ".join(f'"{id}"' for id in unable)
+        message = f"the model of {model} {port.needs.lacking}"
+        problems.append(Problem(code="unable", message=message, node=node.id, title=node.title, input=port.name))
 
 
 def _recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:

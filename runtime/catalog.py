@@ -18,7 +18,7 @@ from typing import Any, Final
 from pipegraph.graphs.errors import nearest
 
 from .errors import DeclarationError
-from .node import MISSING, NodeSpec
+from .node import MISSING, NodeSpec, Under
 from .values import is_plain, unlimited
 
 GROUP: Final = "pipegraph.nodes"
@@ -56,6 +56,8 @@ class Entry:
     """Inputs that any value of one Python type fits."""
     file_inputs: frozenset[str] = field(init=False)
     seed_inputs: frozenset[str] = field(init=False)
+    under: Mapping[str, Under] = field(init=False)
+    """Inputs that there are with some values of another input only."""
 
     def __post_init__(self) -> None:
         ports = self.spec.inputs.values()
@@ -70,6 +72,7 @@ class Entry:
         put(self, "unlimited", {p.name: kind for p in ports if (kind := unlimited(p))})
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
+        put(self, "under", {p.name: p.under for p in ports if p.under})
 
 
 @dataclass(frozen=True, slots=True)

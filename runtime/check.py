@@ -259,6 +259,10 @@ class _Check:
             for name in [name for name in ports if name in entry.required and name not in use.inputs]:
                 wanted = ports[name].type
                 self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
+        for name, under in entry.under.items():
+            if name in use.inputs and under.choice in values and values[under.choice] not in (under.value, BAD):
+                message = f'"{name}" counts only where "{under.choice}" is "{under.value}"'
+                self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
         for name in entry.seed_inputs:
             if name in values and values[name] is None:
                 values[name] = self.seeds[f"{use.id}.{name}"] = _drawn(ports[name])

@@ -219,7 +219,7 @@ class Execution:
         changed = ""
         try:
             given = self.given(step)
-            result = spec.fn(**given)
+            result = spec.call(given)
             if spec.streams:
                 result = self.drive(step, result)
             outputs = outputs_of(node.entry, result)

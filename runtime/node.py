@@ -95,6 +95,23 @@ class Auto:
 
 
 @dataclass(frozen=True, slots=True)
+class Under:
+    """An input that there is only while the COMBO input ``choice`` is ``value``; graphs name it ``choice.name``."""
+
+    choice: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A linked input that the model must be able to use: the ``recommend`` of its loader says ``ability: True``."""
+
+    ability: str
+    lacking: str
+    """What a model does that cannot, e.g. ``reads text only``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """How far one click moves a number in a form."""
 
@@ -262,6 +279,8 @@ class Port:
     multiline: bool = False
     lazy: bool = False
     nullable: bool = False
+    under: Under | None = None
+    needs: Needs | None = None
 
     @property
     def required(self) -> bool:
@@ -290,6 +309,10 @@ class NodeSpec:
     recommend: Callable[..., Mapping[str, Any]] | None = None
     """Torch-free: literal inputs of a loader -> what its model recommends for ``auto`` values."""
     where: str = field(default="", compare=False)
+
+    def call(self, given: Mapping[str, Any]) -> Any:
+        """The function with arguments by the names of the inputs."""
+        return self.fn(**{name.rpartition(".")[2]: value for name, value in given.items()})
 
 
 _OUTPUTS: set[type] = set()
@@ -373,11 +396,17 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
             raise DeclarationError(where, f"{label}: input `{p.name}` is not described", fix)
         default = MISSING if p.default is p.empty else p.default
         port = _port(p.name, hints[p.name], where, label, doc=told[p.name], default=default)
+        if port.under:
+            if port.under.choice not in inputs:
+                raise DeclarationError(
+                    where, f"{label}: `{p.name}` is under `{port.under.choice}`, which comes before it"
+                )
+            port = replace(port, name=f"{port.under.choice}.{p.name}")
         problem = default is not MISSING and broken_limit(port, default)
         if problem:
             raise DeclarationError(where, f"{label}: default {default!r} of `{p.name}` is not {problem}")
-        inputs[p.name] = port
-    if extra := told.keys() - inputs.keys():
+        inputs[port.name] = port
+    if extra := told.keys() - {name.rpartition(".")[2] for name in inputs}:
         raise DeclarationError(where, f"{label}: docstring describes {sorted(extra)}, which it does not take")
     if "return" not in hints:
         raise DeclarationError(where, f"{label}: no return type", "write `-> <type>`")
@@ -453,6 +482,10 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"step": mark.by}
         case Seed():
             return {"seed": True}
+        case Under():
+            return {"under": mark}
+        case Needs():
+            return {"needs": mark}
         case Multiline():
             return {"multiline": True}
         case _:
