@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ def install(model: nn.Module) -> None:
     backend = _register()
     unknown: set[str] = set()
     for part in model.modules():
+        if type(part).__name__ == "WanAttentionBlock":
+            part.forward = partial(attend_pixels, part)
         processor = getattr(part, "processor", None)
         if processor is None or isinstance(processor, LayerAttnProcessor):
             continue
@@ -75,6 +77,14 @@ def attend(
         raise KernelError("causal attention of diffusers with other numbers of queries and keys is not on the layer")
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     return attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale).transpose(1, 2)
+
+
+def attend_pixels(block: Any, x: Tensor) -> Tensor:
+    """What the attention block of Wan's autoencoder computes: each frame of (B, C, T, H, W) attends to itself."""
+    frames = x.movedim(2, 1).flatten(0, 1)
+    q, k, v = block.to_qkv(block.norm(frames)).flatten(2).mT[:, None].chunk(3, dim=-1)
+    y = block.proj(attention(q, k, v)[:, 0].mT.reshape(frames.shape))
+    return x + y.unflatten(0, (x.shape[0], x.shape[2])).movedim(1, 2)
 
 
 class LayerAttnProcessor:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LatentFormat:
-    """How the VAE's latents z [B, channels, H, W] become the state of the network: (z - shift) * scale."""
+    """How the VAE's latents z [B, channels, (T,) H, W] become the state of the network: (z - shift) * scale.
+
+    With ``mean`` and ``std``, of each channel: (z - mean) / std.
+    """
 
     channels: int
     downscale: int
@@ -29,14 +32,31 @@ class LatentFormat:
     shift: float = 0.0
     patch: int = 1
     """Latent cells a token of the network is wide."""
+    frames: int = 0
+    """Of video: frames a latent cell is long, but for the first, which is one frame. 0: pictures."""
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
 
     def process_in(self, latent: Tensor) -> Tensor:
         """VAE latent to network state."""
+        if self.mean:
+            return (latent - self._of_channels(self.mean, latent)) / self._of_channels(self.std, latent)
         return (latent - self.shift) * self.scale
 
     def process_out(self, state: Tensor) -> Tensor:
         """Network state to VAE latent."""
+        if self.mean:
+            return state * self._of_channels(self.std, state) + self._of_channels(self.mean, state)
         return state / self.scale + self.shift
+
+    @property
+    def axes(self) -> int:
+        """Axes of a latent behind its channels: 2, or 3 with time."""
+        return 3 if self.frames else 2
+
+    @staticmethod
+    def _of_channels(values: tuple[float, ...], like: Tensor) -> Tensor:
+        return like.new_tensor(values).reshape(-1, *[1] * (like.ndim - 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +76,15 @@ class EncoderFacts:
     name: str
     """``clip_l``, ``t5xxl``, ...: as ComfyUI's nodes and files say."""
     kind: str
-    """Architecture: ``clip`` or ``t5``."""
+    """Architecture: ``clip``, ``t5`` or ``umt5``."""
     folder: str
     """Component of a diffusers folder; its tokenizer's is the same with ``tokenizer`` for ``text_encoder``."""
     pad_to: int
-    """A prompt is padded to at least so many tokens; the pads are attended to, as in training."""
+    """A prompt is padded to at least so many tokens; the pads are attended to, as in training, if not ``masked``."""
     limit: int
     """What lies beyond so many tokens is cut off, and said aloud."""
+    masked: bool = False
+    """The encoder does not see the padding."""
 
 
 @dataclass(frozen=True, kw_only=True)

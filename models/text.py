@@ -96,8 +96,11 @@ class Encoder:
 
     @torch.no_grad()
     def _run(self, tokens: Tokens) -> Any:
+        given = {"input_ids": torch.tensor([tokens.ids], device=self.device)}
+        if self.facts.masked:
+            given["attention_mask"] = (torch.arange(len(tokens.ids), device=self.device) < tokens.used).long()[None]
         with self._adapted():
-            return self.network(input_ids=torch.tensor([tokens.ids], device=self.device))
+            return self.network(**given)
 
     def _adapted(self) -> Any:
         if not self.loras:

@@ -74,7 +74,7 @@ class Vae:
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
         h, w = latent.shape[-2:]
-        places = [(y, x) for y in _starts(h, tile, overlap) for x in _starts(w, tile, overlap)]
+        places = [(y, x) for y in tile_starts(h, tile, overlap) for x in tile_starts(w, tile, overlap)]
 
         def tiled(z: Tensor, what: str) -> Iterator[Tensor]:
             total = weights = torch.zeros(())
@@ -86,8 +86,8 @@ class Vae:
                     total = torch.zeros(*found.shape[:2], h * factor, w * factor)
                     weights = torch.zeros(h * factor, w * factor)
                 there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
-                fade = _fade(y, part.shape[-2], h, overlap, factor)[:, None]
-                fade = fade * _fade(x, part.shape[-1], w, overlap, factor)
+                fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
+                fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
                 total[there] += found * fade
                 weights[there] += fade
                 yield total / weights if number == len(places) else total
@@ -176,14 +176,14 @@ def fit_to_grid(image: Tensor, cell: int) -> Tensor:
     return image[:, top : top + h // cell * cell, left : left + w // cell * cell]
 
 
-def _starts(length: int, tile: int, overlap: int) -> list[int]:
+def tile_starts(length: int, tile: int, overlap: int) -> list[int]:
     """Where tiles begin so that they cover ``length``, the last one moved back to end with it."""
     if length <= tile:
         return [0]
     return [*range(0, length - tile, tile - overlap), length - tile]
 
 
-def _fade(start: int, size: int, length: int, overlap: int, factor: int) -> Tensor:
+def tile_fade(start: int, size: int, length: int, overlap: int, factor: int) -> Tensor:
     """Weight of each pixel of a tile along one axis: 1, falling to 0 at edges that have a neighbour."""
     cut, width = overlap * factor / 4, max(overlap * factor / 2, 1e-6)
     place = torch.arange(size * factor) + 0.5

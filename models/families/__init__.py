@@ -2,8 +2,9 @@
 
 from ..family import Family
 from .flux import FLUX
+from .wan import WAN
 
-FAMILIES = {family.id: family for family in (FLUX,)}
+FAMILIES = {family.id: family for family in (FLUX, WAN)}
 """Every family by its id."""
 
 
@@ -14,4 +15,4 @@ def family_of_network(class_name: str) -> Family | None:
 
 def family_of_control(class_name: str) -> Family | None:
     """The family whose ControlNets are of this diffusers class."""
-    return next((f for f in FAMILIES.values() if f.control_network == class_name), None)
+    return next((f for f in FAMILIES.values() if f.control_network == class_name != ""), None)

@@ -16,10 +16,11 @@ from ..model import Model
 from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..vae import Vae
+from ..video.vae import VideoVae
 from .card import component, read_card
 from .headers import LoadError
 from .networks import build, compute_dtype
-from .parts import Part, part
+from .parts import ENCODERS, Part, part, parts
 from .source import Source, scheduler_of
 from .tokenizers import load_tokenizer, tokenizer_folder
 
@@ -44,9 +45,8 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     """The three values of a whole model."""
     vae = _vae(source.parts["vae"], place, source.family.latent)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
-    by_kind = {"clip": source.parts["clip"], "t5": source.parts["t5"]}
     encoders = {
-        e.name: _encoder(e, by_kind[e.kind], source.tokenizers[e.name], place, source.card)
+        e.name: _encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
     }
     words = tuple(source.card.get("vocabulary", ()))
@@ -96,9 +96,7 @@ def load_control_net(name: str, place: Place) -> ControlNet:
 
 
 def _encoder_parts(path: Path) -> dict[str, Part]:
-    from .parts import parts
-
-    return parts(path, ("clip", "t5"))
+    return parts(path, ENCODERS)
 
 
 def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
@@ -117,12 +115,23 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
-    return Vae(network, _latent_format(found, usual), place.device, place.dtype, name)
+    made = VideoVae if usual.frames else Vae
+    return made(network, _latent_format(found, usual), place.device, place.dtype, name)
 
 
 def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
     """The family's format with scale, shift and sizes of this VAE."""
     config = found.config
+    if found.class_name == "AutoencoderKLWan":
+        channels, mean, std = config["z_dim"], config.get("latents_mean"), config.get("latents_std")
+        return replace(
+            usual,
+            channels=channels,
+            downscale=config.get("scale_factor_spatial", usual.downscale),
+            frames=config.get("scale_factor_temporal", usual.frames),
+            mean=tuple(mean or usual.mean)[:channels],
+            std=tuple(std or usual.std)[:channels],
+        )
     shift = config.get("shift_factor")
     return replace(
         usual,

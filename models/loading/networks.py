@@ -16,7 +16,7 @@ from pipegraph.kernels.modules import KernelLinear
 
 from ..quantize import count_bytes, kept, pack, quantized_weight
 from .headers import LoadError
-from .parts import Part
+from .parts import ENCODERS, Part
 from .pieces import Piece
 from .reading import Reader
 
@@ -26,6 +26,9 @@ MODULES: Final = {
     "AutoencoderKL": "diffusers.models.autoencoders.autoencoder_kl",
     "CLIPTextModel": "transformers.models.clip.modeling_clip",
     "T5EncoderModel": "transformers.models.t5.modeling_t5",
+    "WanTransformer3DModel": "diffusers.models.transformers.transformer_wan",
+    "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
+    "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
 }
 """Where each class is defined: importing only these is what keeps the start short."""
 
@@ -75,7 +78,7 @@ def _empty(part: Part) -> nn.Module:
     with torch.device("meta"), warnings.catch_warnings():
         # FluxControlNetModel uses a class that diffusers itself calls deprecated.
         warnings.simplefilter("ignore", FutureWarning)
-        if part.kind in ("clip", "t5"):
+        if part.kind in ENCODERS:
             return cls(cls.config_class(**part.config))  # type: ignore[no-any-return]
         return cls.from_config(dict(part.config))  # type: ignore[no-any-return]
 
@@ -110,14 +113,25 @@ def _fill(
                     packed[layer] = quantized_weight(wide, quantize), quantize
                     continue
             _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
-    if part.kind == "t5":
+    if part.kind in ("t5", "umt5"):
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
+    if part.class_name == "WanTransformer3DModel":
+        network.rope = _rope(network, device)
     for name, buffer in list(network.named_buffers()):
+        if name.startswith("rope."):
+            continue
         if not name.endswith("position_ids"):
             raise LoadError(f"{part.class_name} has a buffer `{name}` that the loader does not know")
         parent, leaf = _owner(network, name)
         parent._buffers[leaf] = torch.arange(buffer.shape[-1], device=device).expand(buffer.shape)
     return packed
+
+
+def _rope(network: Any, device: torch.device) -> nn.Module:
+    """The table of positions of a Wan network, which no file holds."""
+    config = network.config
+    made: nn.Module = type(network.rope)(config.attention_head_dim, config.patch_size, config.rope_max_seq_len)
+    return made.to(device)
 
 
 def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight | None:

@@ -16,22 +16,26 @@ from typing import Any, Final
 
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
-from . import encoders, flux, vae
+from . import encoders, flux, vae, wan
 from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
-KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5")
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "umt5")
+ENCODERS: Final = ("clip", "t5", "umt5")
 PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "vae.", "first_stage_model.", "text_encoders.clip_l.transformer.",
-    "text_encoders.t5xxl.transformer.", "",
+    "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
-IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids")
+IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model")
 """Ends of names that belong to no network of ours and change nothing."""
-_KIND_OF_CLASS: Final = {"AutoencoderKL": "vae", "CLIPTextModel": "clip", "T5EncoderModel": "t5"}
+_KIND_OF_CLASS: Final = {
+    "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
+    "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +69,23 @@ class _Layout:
     here: Callable[[Mapping[str, Any]], bool]
     pieces: Callable[[Mapping[str, Piece]], tuple[dict[str, Piece], list[str]]]
     config: Callable[[Mapping[str, Piece], Mapping[str, Any]], dict[str, Any]]
+    family: str = "flux"
 
 
 def _is_control(names: Mapping[str, Any]) -> bool:
     return flux.is_diffusers(names) and "controlnet_x_embedder.weight" in names
 
 
+def _as_it_is(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
+    return dict(stored), []
+
+
 _LAYOUTS: Final = (
+    _Layout("transformer", "transformer", wan.is_original, wan.from_original, wan.network_config, "wan"),
+    _Layout("transformer", "transformer", wan.is_diffusers, _as_it_is, wan.network_config, "wan"),
+    _Layout("vae", "vae", wan.is_original_vae, wan.from_original_vae, wan.vae_config, "wan"),
+    _Layout("vae", "vae", wan.is_diffusers_vae, _as_it_is, wan.vae_config, "wan"),
+    _Layout("umt5", "text_encoder", wan.is_umt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config, "wan"),
     _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
@@ -126,12 +140,13 @@ def _in_folder(folder: Path) -> Part | None:
     elif family := family_of_control(name):
         kind = "controlnet"
     elif name in _KIND_OF_CLASS:
-        kind, family = _KIND_OF_CLASS[name], next(iter(FAMILIES.values()))
+        kind, family_id = _KIND_OF_CLASS[name]
+        family = FAMILIES[family_id]
     else:
         return None
     stored = _without_ignored(pieces_of(read_header(f) for f in weight_files(folder)))
-    layout = next(x for x in _LAYOUTS if x.kind == kind)
-    made = stored if kind in ("transformer", "controlnet") else layout.pieces(stored)[0]
+    layout = next((x for x in _LAYOUTS if x.kind == kind and x.here(stored)), None)
+    made = stored if kind in ("transformer", "controlnet") or layout is None else layout.pieces(stored)[0]
     return Part(kind, name, config, made, folder, family)
 
 
@@ -139,24 +154,25 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
     """The parts of a single file; every name in it must belong to one."""
     left = _without_ignored(pieces_of([header]))
     names, found = list(left), {}
-    family = FAMILIES["flux"]
-    known, told = family_configs(family.id), _metadata_configs(header)
+    told = _metadata_configs(header)
     unknown: list[str] = []
     for prefix in PREFIXES:
         mine = below(left, prefix)
         for layout in _LAYOUTS:
             if mine and layout.here(mine) and layout.kind not in found:
                 made, strange = layout.pieces(mine)
-                base = known[layout.component]
+                base = family_configs(layout.family)[layout.component]
                 config = layout.config(made, base) | told.get(layout.component, {})
                 class_name = config.get("_class_name") or base["architectures"][0]
-                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path, family)
+                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path,
+                                           FAMILIES[layout.family])  # fmt: skip
                 unknown += [prefix + n for n in strange]
                 left = {n: p for n, p in left.items() if not n.startswith(prefix)}
                 break
     if not found:
         raise LoadError(f"{header.path} holds no network that pipegraph knows (FLUX.1, its VAE, CLIP-L, T5, ControlNet "
-                        f"in diffusers layout); its names begin like {', '.join(names[:3])}")  # fmt: skip
+                        "in diffusers layout; Wan, its VAE, UMT5); its names begin like "
+                        + ", ".join(names[:3]))  # fmt: skip
     if unknown := unknown + list(left):
         raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "
                         + ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else ""))  # fmt: skip

@@ -15,18 +15,24 @@ from ..family import Family
 from ..paths import model_roots, names, resolve
 from .card import card_file, read_card
 from .headers import LoadError, read_json
-from .parts import Part, part, parts
+from .parts import ENCODERS, Part, part, parts
 from .tokenizers import tokenizer_folder
 
 COMPANIONS: Final = {
-    "vae": ("vae", ("ae.safetensors", "flux_ae.safetensors", "ae.sft")),
-    "clip": ("text_encoders", ("clip_l.safetensors",)),
-    "t5": (
-        "text_encoders",
-        ("t5xxl_fp16.safetensors", "t5xxl_fp8_e4m3fn_scaled.safetensors", "t5xxl_fp8_e4m3fn.safetensors"),
-    ),
+    "flux": {
+        "vae": ("vae", ("ae.safetensors", "flux_ae.safetensors", "ae.sft")),
+        "clip": ("text_encoders", ("clip_l.safetensors",)),
+        "t5": (
+            "text_encoders",
+            ("t5xxl_fp16.safetensors", "t5xxl_fp8_e4m3fn_scaled.safetensors", "t5xxl_fp8_e4m3fn.safetensors"),
+        ),
+    },
+    "wan": {
+        "vae": ("vae", ("wan_2.1_vae.safetensors",)),
+        "umt5": ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")),
+    },
 }
-"""Where FLUX.1's other parts lie in ComfyUI's folders, and how they are called there."""
+"""Where the other parts of a family's models lie in ComfyUI's folders, and how they are called there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +74,17 @@ def checkpoint(name: str) -> Source:
         raise LoadError(f"{path} holds no diffusion network; it holds: {there}")
     family = found["transformer"].family
     completed = []
-    for kind in ("vae", "clip", "t5"):
+    for kind in ("vae", *(e.kind for e in family.encoders)):
         if kind not in found:
-            found[kind] = _companion(path, kind)
+            found[kind] = _companion(path, kind, family)
             completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
-    kinds = {"clip": found["clip"], "t5": found["t5"]}
-    tokenizers = {e.name: tokenizer_folder(family, e, kinds[e.kind].origin) for e in family.encoders}
+    tokenizers = {e.name: tokenizer_folder(family, e, found[e.kind].origin) for e in family.encoders}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
 def encoder_files(path: Path) -> list[Path]:
     """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
-    found = parts(path, ("clip", "t5"))
+    found = parts(path, ENCODERS)
     files = [f for p in found.values() for f in p.files]
     for p in found.values():
         for facts in (e for e in p.family.encoders if e.kind == p.kind):
@@ -105,9 +110,9 @@ def _scheduler(path: Path) -> dict[str, Any]:
     return read_json(file) if file.is_file() else {}
 
 
-def _companion(path: Path, kind: str) -> Part:
+def _companion(path: Path, kind: str, family: Family) -> Part:
     """A part that a single file lacks: beside it, or in the model folders under its usual name."""
-    folder, usual = COMPANIONS[kind]
+    folder, usual = COMPANIONS[family.id][kind]
     for name in usual:
         if (beside := path.parent / name).is_file():
             return part(beside, kind)
@@ -116,5 +121,5 @@ def _companion(path: Path, kind: str) -> Part:
     places = ", ".join(str(root / folder) for root in model_roots())
     raise LoadError(
         f"{path.name} holds no {kind}, and there is no {' or '.join(usual)} beside it or in {places}; "
-        "put one there, or load the parts with UNETLoader, DualCLIPLoader and VAELoader"
+        "put one there, or load the parts with UNETLoader, CLIPLoader or DualCLIPLoader, and VAELoader"
     )

@@ -12,6 +12,7 @@ from .headers import LoadError
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),
     "t5": (("google/t5-v1_1-xxl", ""), ("google/t5-v1_1-base", ""), ("google/t5-v1_1-small", "")),
+    "umt5": (("google/umt5-xxl", ""), ("google/umt5-base", ""), ("google/umt5-small", "")),
 }
 """Hub repositories with the right vocabulary, and the folder in them."""
 
@@ -44,7 +45,7 @@ def load_tokenizer(folder: Path, kind: str) -> Any:
 
     if (folder / "tokenizer_config.json").is_file():
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
-    name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast"}[kind]
+    name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast", "umt5": "T5TokenizerFast"}[kind]
     return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
 
 

@@ -75,7 +75,7 @@ def _run(
     guider: Guider, noise: Noise, sampler: Sampler, levels: Tensor, latent: Mapping[str, Any]
 ) -> Generator[Step, None, tuple[Tensor, Tensor, Report]]:
     model, sampling = guider.model, guider.model.sampling
-    given = fit_channels(latent["samples"], model.latent.channels)
+    given = fit_shape(latent["samples"], model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
     start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
@@ -121,11 +121,16 @@ def is_filled(samples: Tensor) -> bool:
     return bool(samples.any())
 
 
-def fit_channels(samples: Tensor, channels: int) -> Tensor:
-    """A latent with the model's number of channels: an empty one is remade, a filled one must have it.
+def fit_shape(samples: Tensor, channels: int, axes: int = 2) -> Tensor:
+    """A latent with the model's numbers of channels and axes: an empty one is remade, a filled one must have them.
 
-    EmptyLatentImage cannot know the model and makes 4 channels.
+    EmptyLatentImage cannot know the model and makes 4 channels. A picture is a clip of one frame.
     """
+    if samples.ndim == 4 and axes == 3:
+        samples = samples[:, :, None]
+    if samples.ndim != axes + 2:
+        wanted = "[batch, channels, time, height, width]" if axes == 3 else "[batch, channels, height, width]"
+        raise ValueError(f"this model's latents are {wanted}, the latent is {list(samples.shape)}")
     if samples.shape[1] == channels:
         return samples
     if is_filled(samples):

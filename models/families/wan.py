@@ -1,0 +1,139 @@
+"""Wan 2.1 and 2.2: rectified flow on video latents [B, C, T, H, W] of a causal VAE, a frame and then four a cell.
+
+Facts: the configs of Wan-AI/Wan2.1-T2V-14B-Diffusers and its kin; the recipe equals diffusers' WanPipeline and
+WanImageToVideoPipeline (tests/video/test_wan.py). Text: the states of UMT5, which does not see its padding; beyond the
+prompt they are 0. A picture to begin (and end) with comes as channels beside the state: 4 that say which frames are
+given, then their latent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..family import EncoderFacts, Family, Inputs, LatentFormat
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..control import Control
+    from ..sampling.model_sampling import ModelSampling
+    from ..text import Encoder, Tokens
+
+MASK_CHANNELS = 4
+"""Of the channels beside the state: one for each frame of a latent cell, 1 where the frame is given."""
+MEAN = (-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
+        0.4134, -0.0715, 0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921)  # fmt: skip
+STD = (2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
+       3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160)  # fmt: skip
+"""Of the latents of Wan 2.1's VAE, by channel (the defaults of diffusers' AutoencoderKLWan)."""
+
+
+def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
+    """Noise levels: the scheduler's shift, else 8 as ComfyUI has it; the network is told 1000 sigma."""
+    from ..sampling.model_sampling import Flow
+
+    return Flow(shift=float(scheduler.get("flow_shift", scheduler.get("shift", 8.0))), multiplier=1000)
+
+
+def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
+    """UMT5's states [1, T, D], 0 where there is padding."""
+    states = encoders["umt5xxl"].states(tokens["umt5xxl"]).clone()
+    states[:, tokens["umt5xxl"].used :] = 0
+    return states, {}
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Text, and what a model that is given pictures reads beside the state, for states of x's shape [B, C, T, H, W]."""
+    config = network.config
+    if text.shape[-1] != config.text_dim:
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token, this network reads {config.text_dim}: is this its own "
+            "text encoder?"
+        )
+    batched = {"encoder_hidden_states": text}
+    wanted = config.in_channels - x.shape[1]
+    if wanted:
+        batched["beside"] = _beside(extras, x, wanted).to(text)
+    elif extras.get("concat_latent_image") is not None:
+        raise ValueError("this network makes clips of text alone: give it no picture to begin with (use an i2v model)")
+    if config.image_dim is not None:
+        seen = extras.get("clip_vision_output")
+        states = text.new_zeros(1, 257, config.image_dim) if seen is None else seen["penultimate"]
+        batched["encoder_hidden_states_image"] = states.to(text)
+    return Inputs(batched)
+
+
+def _beside(extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
+    """The channels beside the state [1, channels, T, H, W]: which frames are given, then their latents, else 0.
+
+    ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
+    """
+    import torch
+
+    shape = x.shape[2:]
+    if channels != MASK_CHANNELS + x.shape[1]:
+        raise ValueError(f"this network reads {channels} channels beside a latent of {x.shape[1]}; not supported yet")
+    image, mask = extras.get("concat_latent_image"), extras.get("concat_mask")
+    if image is None:
+        image = x.new_zeros(1, x.shape[1], *shape)
+    if image.shape[1:] != (x.shape[1], *shape):
+        raise ValueError(
+            f"the pictures to begin with are a latent {list(image.shape[1:])}, the clip is {[x.shape[1], *shape]}: "
+            "make both with the same node"
+        )
+    mask = x.new_ones(1, 1, *shape) if mask is None else mask
+    given = (1 - mask).expand(-1, MASK_CHANNELS, *shape)
+    return torch.cat([given.to(x), image.to(x)], 1)
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    import torch
+    import torch.nn.functional as F
+
+    given = dict(inputs.batched)
+    beside = given.pop("beside", None)
+    state = x if beside is None else torch.cat([x, beside], 1)
+    _, rows, columns = network.config.patch_size
+    h, w = x.shape[-2:]
+    if h % rows or w % columns:
+        state = F.pad(state, (0, -w % columns, 0, -h % rows, 0, 0), mode="circular")
+    output: Tensor = network(hidden_states=state, timestep=timestep, **given, return_dict=False)[0]
+    return output[..., :h, :w]
+
+
+def prepare_hint(control: Control, x: Tensor) -> Tensor:
+    """Wan has no ControlNets."""
+    raise ValueError("Wan has no ControlNets of this kind")
+
+
+def control(*_: Any) -> dict[str, Any]:
+    """Wan has no ControlNets."""
+    raise ValueError("Wan has no ControlNets of this kind")
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """30 steps of UniPC at cfg 6, shift 8; 832 x 480, 33 frames at 16 a second."""
+    return {
+        "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
+        "width": 832, "height": 480, "length": 33, "fps": 16.0,
+    }  # fmt: skip
+
+
+WAN = Family(
+    id="wan",
+    title="Wan",
+    network="WanTransformer3DModel",
+    control_network="",
+    latent=LatentFormat(channels=16, downscale=8, patch=2, frames=4, mean=MEAN, std=STD),
+    encoders=(EncoderFacts("umt5xxl", kind="umt5", folder="text_encoder", pad_to=512, limit=512, masked=True),),
+    repos=("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan-AI/Wan2.2-T2V-A14B-Diffusers"),
+    sampling=sampling,
+    encode=encode,
+    prepare=prepare,
+    call=call,
+    prepare_hint=prepare_hint,
+    control=control,
+    recommend=recommend,
+)

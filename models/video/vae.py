@@ -1,0 +1,145 @@
+"""The value on a VAE wire for video: a causal autoencoder (AutoencoderKLWan) that decodes a latent frame at a time.
+
+The decoder keeps, of each of its convolutions, what the next frame needs; so decoding one latent frame after the other
+is decoding the whole, and memory does not grow with the length. Tiles are tiles of a frame: there are none in time, and
+no seams there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipegraph.models.vae import NotFinite, Step, Vae, Warn, finish, tile_fade, tile_starts
+
+
+@dataclass(frozen=True, eq=False)
+class VideoVae(Vae):
+    """A loaded video autoencoder: latents z [B, C, T, h, w], clips float32 [frames, H, W, 3] in 0..1. Never changed."""
+
+    def frames_of(self, cells: int) -> int:
+        """How many frames so many latent frames are."""
+        return 1 + (cells - 1) * self.latent.frames
+
+    def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
+        """The latent [1, C, T, h, w] of a clip [frames, H, W, 3] in 0..1: of 4n + 1 frames, n + 1 latent frames.
+
+        Frames beyond the last 4n + 1 are left out, which is said. The mean of the posterior, not a sample.
+        """
+        step = self.latent.frames
+        whole = 1 + (len(image) - 1) // step * step
+        if whole != len(image):
+            warn(f"{len(image)} frames are encoded as {whole}: a clip has {step}n + 1")
+        pixels = image[:whole].movedim(-1, 0)[None] * 2 - 1
+        return self._checked(self._encode, pixels, "encoding", warn)
+
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+        """The clip [B * frames, H, W, 3] of latents z [B, C, T, h, w]; yields after each latent frame."""
+        return (yield from self._all(latent, 0, 0, warn))
+
+    def decode_tiled_steps(
+        self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
+    ) -> Generator[Step, None, Tensor]:
+        """Like :meth:`decode_steps`, each frame in square tiles; ``tile`` and ``overlap`` in latent cells."""
+        if not 0 <= overlap < tile:
+            raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
+        return (yield from self._all(latent, tile, overlap, warn))
+
+    def parts(self, latent: Tensor, warn: Warn = print, tile: int = 0, overlap: int = 0) -> Iterator[Tensor]:
+        """The frames [n, H, W, 3] of one latent z [C, T, h, w] as they come: 1, then 4 at a time.
+
+        A result that is not finite in half precision is made again in float32.
+        """
+        done, what = 0, "decoding"
+        if not bool(latent.isfinite().all()):
+            raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
+        for dtype in dict.fromkeys((self.dtype, torch.float32)):
+            network = self.network if dtype == self.dtype else self._in_float32()
+            whole = True
+            for number, part in enumerate(self._stream(network, latent[None].to(self.device, dtype), tile, overlap)):
+                if not bool(part.isfinite().all()):
+                    whole = False
+                    break
+                if number >= done:
+                    done = number + 1
+                    yield ((part + 1) / 2).clamp(0, 1)[0].movedim(0, -1).contiguous()
+            if whole:
+                return
+            if dtype != torch.float32:
+                warn(f"{what} in {str(dtype).removeprefix('torch.')} overflows; made again in float32")
+        raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+
+    def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
+        latent = latent[:, :, None] if latent.ndim == 4 else latent
+        if latent.ndim != 5 or latent.shape[1] != self.latent.channels:
+            wanted = f"[B, {self.latent.channels}, time, height, width]"
+            raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
+        clips, cells, frames = len(latent), latent.shape[2], self.frames_of(latent.shape[2])
+        pixels: Tensor | None = None
+        at = 0
+        for i, z in enumerate(latent):
+            for number, part in enumerate(self.parts(z, warn, tile, overlap), 1):
+                if pixels is None:
+                    pixels = torch.empty(clips * frames, *part.shape[1:])
+                pixels[at : at + len(part)] = part
+                at += len(part)
+                yield i * cells + number, clips * cells
+        assert pixels is not None
+        return pixels
+
+    def _encode(self, network: Any, pixels: Tensor) -> Tensor:
+        return network.encode(pixels).latent_dist.mode()  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
+        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], a latent frame at a time, on the CPU."""
+        h, w = z.shape[-2:]
+        places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
+        memories = [_Memory(network) for _ in places]
+        for i in range(z.shape[2]):
+            total, weights = torch.zeros(()), torch.zeros(())
+            for memory, (y, x) in zip(memories, places, strict=True):
+                part = z[:, :, i : i + 1, y : y + (tile or h), x : x + (tile or w)]
+                with torch.autocast(self.device.type, enabled=False):
+                    found = memory.decode(part).float().cpu()
+                if len(places) == 1:
+                    total = found
+                    continue
+                factor = found.shape[-1] // part.shape[-1]
+                if total.ndim == 0:
+                    total = torch.zeros(*found.shape[:3], h * factor, w * factor)
+                    weights = torch.zeros(h * factor, w * factor)
+                there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
+                fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
+                fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
+                total[there] += found * fade
+                weights[there] += fade
+            yield total if len(places) == 1 else total / weights
+
+
+class _Memory:
+    """A decoder in the middle of a clip: what its convolutions have to know of the frames before."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._kept: list[Any] | None = None
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Pixels in -1..1 of the next latent frame [1, C, 1, h, w]."""
+        network, first = self._network, self._kept is None
+        if self._kept is None:
+            self._kept = [None] * network._cached_conv_counts["decoder"]
+        x = network.decoder(network.post_quant_conv(z), feat_cache=self._kept, feat_idx=[0], first_chunk=first)
+        if network.config.patch_size is not None:
+            from diffusers.models.autoencoders.autoencoder_kl_wan import unpatchify
+
+            x = unpatchify(x, patch_size=network.config.patch_size)
+        pixels: Tensor = x.clamp(-1, 1)
+        return pixels
+
+
+__all__ = ["VideoVae", "finish"]
