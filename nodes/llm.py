@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pipegraph.models import paths
 from pipegraph.models.llm import load
-from pipegraph.runtime.node import FileInput, Multiline, RunContext, node, outputs
+from pipegraph.runtime.node import FileInput, Multiline, Needs, RunContext, node, outputs
 
 from .wire import LLM, Grammar, Image, Tokens
 
@@ -18,12 +19,18 @@ def _files(name: str) -> list[Path]:
 
 LLMName = Annotated[str, FileInput(_files, lambda: paths.names(load.KIND))]
 LongText = Annotated[str, Multiline()]
+SeenImage = Annotated[Image, Needs("pictures", "reads text only and can be shown no picture")]
 Thinking = Literal["auto", "on", "off"]
 SWITCH = {"auto": None, "on": True, "off": False}
 """The values of a THINKING input."""
 
 
-@node("LoadLLM", category="llm", title="Load LLM", output="llm")
+def _abilities(llm_name: str) -> Mapping[str, Any]:
+    """What a model can do, for nodes that need it."""
+    return load.abilities(llm_name)
+
+
+@node("LoadLLM", category="llm", title="Load LLM", output="llm", recommend=_abilities)
 def load_llm(
     llm_name: LLMName,
     ctx: RunContext,
@@ -105,7 +112,7 @@ def chat_template(
     tools: LongText = "",
     thinking: Thinking = "auto",
     date: str = "2026-01-01",
-    image: Image | None = None,
+    image: SeenImage | None = None,
 ) -> Written:
     """Write a chat as the model's own template wants it, up to where the model is to answer.
 

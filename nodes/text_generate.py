@@ -1,68 +1,118 @@
-"""A prompt to a text in one node."""
+"""A prompt, and pictures, to a text in one node."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Annotated, Any, Literal
 
-from pipegraph.runtime.node import NodeEvent, RunContext, node, outputs
+from annotated_types import Ge, Gt, Le
 
-from .llm import LongText, Thinking, written_chat
+from pipegraph.runtime.node import NodeEvent, RunContext, Step, Under, node, outputs
+
+from .llm import LongText, SeenImage, written_chat
 from .llm_generate import Kernels, MaxTokens, WhenCut, reading, replied, set_up, telling
-from .wire import LLM, Grammar, Sampling, SeedInt
+from .wire import LLM, Clip, Grammar, Sampling, SeedInt
+
+On = Under("sampling_mode", "on")
 
 
 @outputs
 class Generated:
     """A text, why it ended (`stop`, `length`, or `constraint`) and whether it is whole."""
 
-    text: str
+    generated_text: str
     finish: str
     valid: bool
 
 
-@node("TextGenerate", category="llm", effect="random")
+@node("TextGenerate", category="llm", title="Generate Text", effect="random")
 def text_generate(
     ctx: RunContext,
-    llm: LLM,
-    prompt: LongText,
+    clip: Clip | LLM,
+    prompt: LongText = "",
+    image: SeenImage | None = None,
+    max_length: MaxTokens = 512,
+    sampling_mode: Literal["on", "off"] = "off",
+    temperature: Annotated[float, Ge(0), Le(100), Step(0.05), On] = 0.7,
+    top_k: Annotated[int, Ge(0), On] = 64,
+    top_p: Annotated[float, Gt(0), Le(1), Step(0.01), On] = 0.95,
+    min_p: Annotated[float, Ge(0), Le(1), Step(0.01), On] = 0.05,
+    repetition_penalty: Annotated[float, Gt(0), Le(10), Step(0.01), On] = 1.05,
+    seed: Annotated[SeedInt, On] = 0,
+    presence_penalty: Annotated[float, Ge(-10), Le(10), Step(0.1), On] = 0.0,
+    thinking: bool = False,
+    use_default_template: bool = True,
     system: LongText = "",
-    max_length: MaxTokens = 256,
-    sampling: Sampling | None = None,
-    grammar: Grammar | None = None,
-    seed: SeedInt = 0,
-    thinking: Thinking = "auto",
     tools: LongText = "",
-    chat: bool = True,
+    sampling: Sampling | None = None,
+    draw_seed: SeedInt = 0,
+    grammar: Grammar | None = None,
     when_cut: WhenCut = "warn",
 ) -> Generator[NodeEvent, None, Generated]:
-    """Answer a prompt: chat template, prefill and decode in one.
+    """Answer a prompt: chat template, pictures, prefill and decode in one.
 
     Args:
-        llm: What answers.
+        clip: What answers: an LLM, or a CLIP whose text encoder is one.
         prompt: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-        system: What the model is told first.
+        image: Pictures that a vision-language model is shown, as in ChatTemplate.
         max_length: The answer ends after so many tokens at the latest.
-        sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-        grammar: The form that the answer keeps to.
+        sampling_mode: `on` draws tokens, with the settings below; `off` takes the likeliest each time.
+        temperature: As in SamplingParams, as are the next ones.
+        top_k: Draw among so many likeliest tokens; 0: all.
+        top_p: Draw among the fewest likeliest tokens that have this probability together.
+        min_p: Draw among tokens at least this many times as likely as the likeliest.
+        repetition_penalty: Makes what prompt and answer hold less likely; 1: off.
         seed: Of the draws.
-        thinking: Whether the model thinks before it answers; auto leaves it to the template.
+        presence_penalty: Taken off the logits of tokens that the answer holds; 0: off.
+        thinking: Whether a model that can think does so before it answers.
+        use_default_template: Use the model's chat template; else go on from the prompt as it is.
+        system: What the model is told first.
         tools: Functions that the model may call, a JSON list of schemas.
-        chat: Use the model's chat template; else go on from the prompt as it is.
+        sampling: Settings in the place of `sampling_mode`, which then stays off.
+        draw_seed: Of the draws with `sampling`.
+        grammar: The form that the answer keeps to.
         when_cut: What an answer is that has a form and is cut by the limit.
     """
+    from pipegraph.models.llm.chat import can_switch_thinking
     from pipegraph.models.llm.decode import decode
     from pipegraph.models.llm.llm import Tokens as Values
     from pipegraph.models.llm.prefill import prefill
+    from pipegraph.models.llm.sampling import SamplingParams
 
-    params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_length)
-    if chat:
-        _, tokens = written_chat(ctx, llm, prompt, system, tools, thinking)
+    llm = _llm_of(clip)
+    if sampling_mode == "on":
+        if sampling is not None:
+            raise ValueError("sampling_mode is on and settings come over `sampling`, too; keep one of them")
+        draw_seed = seed
+        sampling = SamplingParams(
+            temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty,
+        )  # fmt: skip
+    params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
+    if use_default_template:
+        switch: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
+        _, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=image)
+    elif image is not None or system or tools:
+        raise ValueError("image, system and tools are parts of a chat, and use_default_template is off")
     else:
-        assert llm.tokenizer is not None  # set_up made sure
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
     read = yield from reading(prefill(llm, tokens), kernels)
-    told = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
-    reply = yield from telling(told, kernels)
-    made = replied(ctx, reply, constraint, when_cut, kernels)
-    return Generated(made.text, made.finish, made.valid)
+    made = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
+    reply = yield from telling(made, kernels)
+    said = replied(ctx, reply, constraint, when_cut, kernels)
+    return Generated(said.text, said.finish, said.valid)
+
+
+def _llm_of(clip: Any) -> Any:
+    """The language model on a wire of either type."""
+    encoders = getattr(clip, "encoders", None)
+    if encoders is None:
+        return clip
+    found = [llm for encoder in encoders.values() if (llm := getattr(encoder, "llm", None))]
+    if not found:
+        raise ValueError(
+            f"the text encoders {', '.join(encoders)} write no text; load a language model, with LoadLLM, or with "
+            "CLIPLoader and a type whose text encoder is one"
+        )
+    return found[0]

@@ -237,9 +237,14 @@ def _tool(tool: Any, number: int) -> dict[str, Any]:
     return made
 
 
+def can_switch_thinking(template: str | None) -> bool:
+    """Whether a template lets thinking be switched on and off."""
+    return any(re.search(rf"\b{name}\b", template or "") for name in SWITCHES)
+
+
 def _remarks(template: str, thinking: bool | None, tools: bool) -> list[str]:
     found = []
-    if thinking is not None and not any(re.search(rf"\b{name}\b", template) for name in SWITCHES):
+    if thinking is not None and not can_switch_thinking(template):
         found.append("the chat template of this model has no switch for thinking; it is left as it is")
     if tools and not re.search(r"\btools\b", template):
         found.append("the chat template of this model knows no tools; they are left out")

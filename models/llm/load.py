@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .llm import LLM
 
 KIND: Final = "llm"
+SEEING: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")
+"""Kinds of models (``model_type``) whose pictures we know how to place."""
 _OF_TOKENIZER: Final = (
     "tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "chat_template", "preprocessor_config",
     "processor_config",
@@ -56,6 +58,16 @@ def files_of(name: str) -> list[Path]:
     return [*told, *weight_files(path)]
 
 
+def abilities(name: str) -> dict[str, bool]:
+    """Whether a model reads pictures; nothing is said of one that cannot be found."""
+    try:
+        path = find(name)
+        config = read_json(path / "config.json") if path.is_dir() else {}
+    except LookupError:
+        return {}
+    return {"pictures": config.get("model_type") in SEEING}
+
+
 def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: str = "", mapped: bool = False) -> LLM:
     """Load a language model.
 
@@ -85,12 +97,11 @@ def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantiz
     from ..quantize import quantized
     from .llm import LLM
     from .tokenizer import Tokenizer
-    from .vision import sees
 
     for file in weight_files(folder):
         read_header(file)  # what is broken is said in our words
     config = read_json(folder / "config.json")
-    kind: Any = AutoModelForImageTextToText if sees(config) else AutoModelForCausalLM
+    kind: Any = AutoModelForImageTextToText if config.get("model_type") in SEEING else AutoModelForCausalLM
     try:
         network: Any = kind.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False

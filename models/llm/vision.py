@@ -115,11 +115,6 @@ class Vision:
         return ids, Picture(spots, inputs, grid)
 
 
-def sees(config: Mapping[str, Any]) -> bool:
-    """Whether a model with this ``config.json`` reads pictures, and we know how."""
-    return config.get("model_type") in KINDS
-
-
 def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     """One sequence: a chat whose placeholders, one a picture, become so many tokens as the pictures have.
 

@@ -97,9 +97,9 @@ def test_only_what_a_seed_changes_runs_again() -> None:
 
 def test_a_chat_by_parts_and_in_one() -> None:
     talk = {"llm": LLM, "message": "What is a lighthouse?", "system": "Be brief."}
-    one = {"llm": LLM, "prompt": "What is a lighthouse?", "system": "Be brief.", "max_length": 10}
+    one = {"clip": LLM, "prompt": "What is a lighthouse?", "system": "Be brief.", "max_length": 10}
     result = graph(
-        {"text": ["chat", "text"], "back": ["back", "text"], "parts": ["say", "text"], "one": ["one", "text"],
+        {"text": ["chat", "text"], "back": ["back", "text"], "parts": ["say", "text"], "one": ["one", "generated_text"],
          "finish": ["one", "finish"], "count": ["again", "count"], "tokens": ["chat", "tokens"]},
         chat=("ChatTemplate", talk), back=("Detokenize", {"llm": LLM, "tokens": ["chat", 1], "control_tokens": True}),
         again=("Tokenize", {"llm": LLM, "text": ["chat", "text"], "control_tokens": True}),
@@ -115,16 +115,16 @@ def test_a_chat_by_parts_and_in_one() -> None:
 
 def test_replies_that_keep_to_a_form() -> None:
     """A random model says anything else; with the form it is JSON, and what is cut is said to be."""
-    say = {"llm": LLM, "prompt": "Count!", "grammar": ["form", "grammar"]}
+    say = {"clip": LLM, "prompt": "Count!", "grammar": ["form", "grammar"]}
     hot = ("SamplingParams", {"temperature": 3.0})
     workflow = graph(
-        {"text": ["say", "text"], "valid": ["say", "valid"], "answer": ["parsed", "answer"]},
+        {"text": ["say", 0], "valid": ["say", "valid"], "answer": ["parsed", "answer"]},
         form=("StructuredOutput", {"kind": "json", "form": FORM}), hot=hot,
         say=("TextGenerate", say | {"sampling": ["hot", 0], "max_length": 40}),
         parsed=("ParseReply", {"text": ["say", 0]}),
     )  # fmt: skip
     for seed in (1, 2):
-        result = workflow.run({"say.seed": seed})
+        result = workflow.run({"say.draw_seed": seed})
         assert result["valid"] is True and [*json.loads(result["text"])] == ["n"]
         assert result["answer"] == result["text"]
     cut = workflow.run({"say.max_length": 2})

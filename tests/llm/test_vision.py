@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,21 +15,23 @@ import torch
 import transformers as hf
 from torch import Tensor
 
+import pipegraph as pg
+from pipegraph.graphs.errors import GraphError
 from pipegraph.kernels.audit import strict
 from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import LLM, Tokens
-from pipegraph.models.llm.load import load_llm
+from pipegraph.models.llm.load import SEEING, load_llm
 from pipegraph.models.llm.pictures import positions
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.session import Session
-from pipegraph.models.llm.vision import shown
+from pipegraph.models.llm.vision import KINDS, shown
 
 from .conftest import train
 from .networks import finish
 
-STEPS = 40
+STEPS = 24
 SPECIAL = [
     "<|vision_start|>",
     "<|vision_end|>",
@@ -51,7 +54,7 @@ TEXT: dict[str, Any] = dict(
     hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
     max_position_embeddings=512, eos_token_id=None, bos_token_id=None, pad_token_id=0, tie_word_embeddings=False,
 )  # fmt: skip
-SEEING: dict[str, Any] = dict(hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=32, depth=3)
+TOWER: dict[str, Any] = dict(hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=32, depth=3)
 
 
 def _config(family: str, tokenizer: Any) -> Any:
@@ -63,11 +66,11 @@ def _config(family: str, tokenizer: Any) -> Any:
         vision: dict[str, Any] = dict(embed_dim=32, hidden_size=32, num_heads=2, mlp_ratio=2, depth=2)
         return hf.Qwen2VLConfig(text_config=text | {"rope_parameters": rope}, vision_config=vision, **ids)
     if family == "qwen2_5_vl":
-        vision = SEEING | {"window_size": 56, "fullatt_block_indexes": [1]}
+        vision = TOWER | {"window_size": 56, "fullatt_block_indexes": [1]}
         return hf.Qwen2_5_VLConfig(text_config=text | {"rope_parameters": rope}, vision_config=vision, **ids)
     if family == "qwen3_vl":
         more = {"rope_parameters": rope | {"mrope_interleaved": True}, "head_dim": 16}
-        vision = SEEING | {"deepstack_visual_indexes": [0, 1], "num_position_embeddings": 64}
+        vision = TOWER | {"deepstack_visual_indexes": [0, 1], "num_position_embeddings": 64}
         return hf.Qwen3VLConfig(text_config=text | more, vision_config=vision, **ids)
     kind: Any = hf.SmolVLMConfig if family == "smolvlm" else hf.Idefics3Config
     vision = dict(
@@ -192,8 +195,8 @@ def test_replies_about_pictures_equal_those_of_transformers(family: str, folder:
     with torch.no_grad():
         name = next(n for n, p in llm.network.named_parameters() if "vis" in n and p.ndim == 2)
         llm.network.get_parameter(name).mul_(1.02)
-    _, changed = ours(llm, tokens, replies, 512)
-    worst = max(float((a - b).abs().max()) for a, b in zip(changed, logits, strict=True))
+    changed = finish(prefill(llm, tokens)).logits
+    worst = max(float((a - b[0]).abs().max()) for a, b in zip(changed, logits, strict=True))
     assert worst > 1e-3, "the check would not see a change of the vision tower"
 
 
@@ -262,3 +265,31 @@ def test_what_does_not_fit_is_said(folder: Callable[[str], Path], llm_folder: Pa
     blind = LLM.of(hf.LlamaForCausalLM(hf.LlamaConfig(**TEXT, vocab_size=400)), llm.tokenizer, "blind")
     with pytest.raises(ValueError, match=r"blind \(llama\) reads text only"):
         finish(prefill(blind, chats(llm)))
+
+
+def _graph(llm: str, **nodes: tuple[str, dict[str, Any]]) -> Any:
+    made = {name: {"class_type": kind, "inputs": inputs} for name, (kind, inputs) in nodes.items()}
+    load = {"class_type": "LoadLLM", "inputs": {"llm_name": llm}}
+    blank = {"class_type": "EmptyImage", "inputs": {"width": 60, "height": 40, "batch_size": 2, "color": 255}}
+    return pg.load({"pipegraph": 1, "nodes": {"llm": load, "image": blank, **made}, "outputs": {"text": ["say", 0]}})
+
+
+def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) -> None:
+    place = folder("qwen2_5_vl")
+    picture = ["image", 0]
+    ask = {"clip": ["llm", 0], "prompt": "What is it?", "max_length": 9}
+    said = _graph(place.name, say=("TextGenerate", ask | {"image": picture})).run()["text"]
+    assert said != _graph(place.name, say=("TextGenerate", ask)).run()["text"]
+    chat = ("ChatTemplate", {"llm": ["llm", 0], "message": "What is it?", "image": picture})
+    read = ("LLMPrefill", {"llm": ["llm", 0], "tokens": ["chat", "tokens"]})
+    say = ("LLMDecode", {"llm": ["llm", 0], "cache": ["read", 0], "max_tokens": 9})
+    assert said == _graph(place.name, chat=chat, read=read, say=say).run()["text"]
+    drawn = ask | {"image": picture, "sampling_mode": "on", "sampling_mode.temperature": 2.0}
+    assert said != _graph(place.name, say=("TextGenerate", drawn | {"sampling_mode.seed": 3})).run()["text"]
+    shutil.copytree(llm_folder, place.parent / "blind", dirs_exist_ok=True)
+    with pytest.raises(GraphError, match=r'image.*the model of "llm" reads text only'):
+        _graph("blind", say=("TextGenerate", ask | {"image": picture})).run()
+
+
+def test_the_list_of_models_that_see_is_one() -> None:
+    assert set(SEEING) == set(KINDS)
