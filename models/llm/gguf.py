@@ -18,20 +18,10 @@ from ..loading.headers import Header, LoadError, read_header
 from ..loading.pieces import Piece
 from ..loading.reading import Reader
 from ..quantize import count_bytes
+from .gguf_families import FACTORS, TOP, Family, config_of, family_of
 from .gguf_tokenizer import gguf_tokenizer
 from .llm import LLM
 
-ARCHITECTURES: Final = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
-"""GGUF's names (Mistral and SmolLM call themselves llama) and transformers' classes."""
-_LAYER: Final = {
-    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-    "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-}  # fmt: skip
-_TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-_FACTORS: Final = "rope_freqs.weight"
-"""What the wavelengths of a Llama 3.1 are multiplied by."""
 _FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
 """Formats that ``QWeight`` holds exactly, in groups that the CPU's kernel for a few rows reads."""
 
@@ -39,8 +29,9 @@ _FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
 class PackedEmbedding(nn.Module):
     """Rows of a packed matrix, unpacked as they are looked up."""
 
-    def __init__(self, weight: GgufWeight) -> None:
+    def __init__(self, weight: GgufWeight, scale: float = 1.0) -> None:
         super().__init__()
+        self.scale = scale
         self.register_buffer("data", weight.data, persistent=False)
         self.kind, self.dtype = weight.kind, torch.float32
 
@@ -51,7 +42,8 @@ class PackedEmbedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """(...) -> (..., K)"""
         rows = GgufWeight(self.data[ids.flatten()], self.kind)  # type: ignore[index]
-        return rows.dequantize(self.dtype).view(*ids.shape, -1)
+        found = rows.dequantize(self.dtype).view(*ids.shape, -1)
+        return found if self.scale == 1 else found * torch.tensor(self.scale, dtype=self.dtype, device=found.device)
 
 
 def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str = "", mapped: bool = False) -> LLM:
@@ -69,6 +61,7 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
         LoadError: an architecture or a tensor that is not known, or one that is missing.
     """
     header = read_header(path)
+    family_of(header)
     tokenizer = gguf_tokenizer(header.metadata, str(path))
     network = _empty(header)
     _fill(network, header, dtype, mapped)
@@ -78,56 +71,19 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
     return LLM.of(network, tokenizer, name or str(header.metadata.get("general.name") or path.stem))
 
 
-def config_of(header: Header) -> dict[str, Any]:
-    """Settings of the class of transformers."""
-    meta, arch = header.metadata, header.metadata.get("general.architecture")
-    if arch not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}")
-
-    def told(name: str, default: Any = None) -> Any:
-        found = meta.get(f"{arch}.{name}", default)
-        if found is None:
-            raise LoadError(f"{header.path}: its metadata lack {arch}.{name}")
-        return found
-
-    heads, width = told("attention.head_count"), told("embedding_length")
-    size = told("attention.key_length", told("rope.dimension_count", width // heads))
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": float(told("rope.freq_base", 10000.0))}
-    if (scaling := meta.get(f"{arch}.rope.scaling.type", "none")) == "linear":
-        rope |= {"rope_type": "linear", "factor": float(told("rope.scaling.factor"))}
-    elif scaling != "none":
-        raise LoadError(f"{header.path} scales its positions in the way {scaling!r}; read are: none, linear")
-    ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}
-    ends = sorted({i for k in ("eos", "eot", "eom") if (i := ids[k]) is not None})
-    biased = "blk.0.attn_q.bias" in header.tensors
-    return {
-        "vocab_size": header.tensors["token_embd.weight"].shape[0],
-        "hidden_size": width,
-        "intermediate_size": told("feed_forward_length"),
-        "num_hidden_layers": told("block_count"),
-        "num_attention_heads": heads,
-        "num_key_value_heads": told("attention.head_count_kv", heads),
-        "head_dim": size,
-        "max_position_embeddings": told("context_length"),
-        "rms_norm_eps": float(told("attention.layer_norm_rms_epsilon")),
-        "rope_parameters": rope,
-        "tie_word_embeddings": "output.weight" not in header.tensors,
-        "bos_token_id": ids["bos"],
-        "eos_token_id": ends or None,
-        **({} if arch == "qwen2" else {"attention_bias": biased}),
-    }
-
-
 def _empty(header: Header) -> Any:
     """The network without memory for its weights, but with its table of positions."""
     import transformers
 
-    cls = getattr(transformers, ARCHITECTURES.get(str(header.metadata.get("general.architecture")), ""), None)
-    config = config_of(header)
-    assert cls is not None
+    cls = getattr(transformers, family_of(header).network)
+    config = cls.config_class(**config_of(header))
+    if FACTORS[1] in header.tensors:
+        with Reader() as reader:
+            for name in FACTORS[1:]:
+                key = name.removeprefix("rope_factors_").replace(".weight", "_factor")
+                config.rope_parameters[key] = reader.dense(_pieces(header)[name], torch.float32).tolist()
     with torch.device("meta"):
-        network = cls(cls.config_class(**config))
+        network = cls(config)
     rotary = network.model.rotary_emb
     network.model.rotary_emb = type(rotary)(config=network.config)
     return network
@@ -135,9 +91,9 @@ def _empty(header: Header) -> Any:
 
 def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> None:
     """Give the network its tensors."""
-    pieces = {name: Piece(header.path, name, e.shape, e.dtype, e.begin) for name, e in header.tensors.items()}
-    factors = pieces.pop(_FACTORS, None)
-    named = {_name(name, header.path): piece for name, piece in pieces.items()}
+    pieces, family = _pieces(header), family_of(header)
+    factors, *_ = (pieces.pop(name, None) for name in FACTORS)
+    named = {_name(name, family, header.path): piece for name, piece in pieces.items()}
     wanted = dict(network.named_parameters())
     tied = network.config.tie_word_embeddings
     if tied:
@@ -146,13 +102,15 @@ def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> Non
         raise LoadError(f"{header.path}: tensors are missing: {', '.join(sorted(missing)[:5])}")
     if extra := named.keys() - wanted.keys():
         raise LoadError(f"{header.path}: tensors have no place in {type(network).__name__}: {sorted(extra)[:5]}")
-    turned = header.metadata["general.architecture"] == "llama"
     with Reader() as reader:
         for name, piece in named.items():
             if piece.shape != tuple(wanted[name].shape):
                 raise LoadError(f"{header.path}: `{name}` is {list(piece.shape)}, not {list(wanted[name].shape)}")
-            heads = _heads(name, network.config) if turned else 0
-            _put(network, name, _read(reader, piece, dtype, heads), dtype, mapped)
+            if family.shifted and name.endswith("norm.weight"):
+                value: Tensor | GgufWeight = (reader.dense(piece, torch.float32) - 1).to(dtype)
+            else:
+                value = _read(reader, piece, dtype, _heads(name, network.config) if family.turned else 0)
+            _put(network, name, value, dtype, mapped)
         if factors is not None:
             network.model.rotary_emb.inv_freq /= reader.dense(factors, torch.float32)
     if tied:
@@ -163,14 +121,19 @@ def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> Non
             network.lm_head.weight = weight
 
 
-def _name(name: str, path: Path) -> str:
+def _pieces(header: Header) -> dict[str, Piece]:
+    """Where the tensors of a file lie."""
+    return {name: Piece(header.path, name, e.shape, e.dtype, e.begin) for name, e in header.tensors.items()}
+
+
+def _name(name: str, family: Family, path: Path) -> str:
     """A tensor's name in transformers."""
     stem, _, leaf = name.rpartition(".")
     layer = re.fullmatch(r"blk\.(\d+)\.(\w+)", stem)
-    inner = _LAYER.get(layer[2]) if layer else None
-    whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else _TOP.get(stem)
+    inner = family.names.get(layer[2]) if layer else None
+    whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else TOP.get(stem)
     if whole is None:
-        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(_LAYER)}")
+        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(family.names)}")
     return f"{whole}.{leaf}"
 
 
@@ -197,12 +160,15 @@ def _read(reader: Reader, piece: Piece, dtype: torch.dtype, heads: int) -> Tenso
 def _put(network: nn.Module, name: str, value: Tensor | GgufWeight, dtype: torch.dtype, mapped: bool) -> None:
     path, _, leaf = name.rpartition(".")
     owner = network.get_submodule(path)
+    scale = getattr(owner, "scalar_embed_scale", 1.0)  # Gemma's
     if isinstance(value, Tensor):
         owner._parameters[leaf] = nn.Parameter(value, requires_grad=False)
+        if scale != 1:
+            owner.embed_scale = torch.tensor(scale)
     elif isinstance(owner, nn.Linear):
         KernelLinear.pack(owner, _kept(value, mapped))
     elif isinstance(owner, nn.Embedding):
-        made = PackedEmbedding(value)
+        made = PackedEmbedding(value, scale)
         made.dtype = dtype
         network.set_submodule(path, made)
     else:

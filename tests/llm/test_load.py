@@ -101,8 +101,8 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     """A GGUF file as llama.cpp's converter makes it; the network's weights become what the file can hold."""
     import gguf
 
-    quantization, config = gguf.GGMLQuantizationType, network.config
-    writer = gguf.GGUFWriter(path, more.get("arch", "llama"))
+    quantization, config, arch = gguf.GGMLQuantizationType, network.config, more.get("arch", "llama")
+    writer = gguf.GGUFWriter(path, arch)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -127,8 +127,24 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
         "lm_head.weight": "output.weight", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
         "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate",
         "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm", "model.layers": "blk",
+        "post_attention_layernorm": "ffn_norm", "model.layers": "blk", "self_attn.qkv_proj": "attn_qkv",
+        "mlp.gate_up_proj": "ffn_up",
     }  # fmt: skip
+    if arch == "gemma3":
+        writer.add_key_length(config.head_dim)
+        writer.add_sliding_window(config.sliding_window)
+        names |= {
+            "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+            "post_feedforward_layernorm": "post_ffw_norm", "self_attn.q_norm": "attn_q_norm",
+            "self_attn.k_norm": "attn_k_norm",
+        }  # fmt: skip
+    if arch == "phi3":
+        writer.add_rope_dimension_count(config.head_dim)
+        writer.add_rope_scaling_orig_ctx_len(config.rope_parameters["original_max_position_embeddings"])
+        writer.add_rope_scaling_attn_factors(config.rope_parameters["attention_factor"])
+        for which in ("long", "short"):
+            factors = torch.tensor(config.rope_parameters[f"{which}_factor"])
+            writer.add_tensor(f"rope_factors_{which}.weight", factors.numpy())
     for name, tensor in network.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -137,16 +153,16 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
             stored = stored.replace(theirs, ours)
         rows = tensor
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
-        if heads:  # llama.cpp's order, as its converter has it
+        if heads and arch == "llama":  # llama.cpp's order, as its converter has it
             rows = rows.reshape(heads, 2, len(rows) // heads // 2, -1).swapaxes(1, 2).reshape(rows.shape)
         if rows.ndim == 1:
-            writer.add_tensor(stored, rows.numpy())
+            writer.add_tensor(stored, (rows + 1 if arch == "gemma3" else rows).numpy())
             continue
         type_ = quantization["Q8_0" if "embd" in stored else kind]
         data = gguf.quantize(rows.contiguous().numpy(), type_)
         writer.add_tensor(stored, data, raw_dtype=type_)
         held = torch.from_numpy(gguf.dequantize(data, type_)).view(rows.shape)
-        if heads:
+        if heads and arch == "llama":
             held = held.view(heads, len(rows) // heads // 2, 2, -1).swapaxes(1, 2).reshape(rows.shape)
         tensor.copy_(held)
     writer.write_header_to_file()
@@ -193,11 +209,46 @@ def test_gguf_files_stay_packed_and_answer_as_the_unpacked(
     assert llm.facts.stop_ids == tokenizer.stop_ids and llm.facts.context == 128
 
 
+@pytest.mark.parametrize("arch", ["phi3", "gemma3"])
+def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: str) -> None:
+    import transformers as hf
+
+    sizes = {
+        "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 7,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.3,
+        "pad_token_id": None,
+    }  # fmt: skip
+    torch.manual_seed(1)
+    if arch == "phi3":
+        rope = {
+            "rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 16,
+            "short_factor": [1.0] * 8, "long_factor": [1.0 + i for i in range(8)], "attention_factor": 1.1,
+        }  # fmt: skip
+        config: Any = hf.Phi3Config(**sizes, rope_parameters=rope, original_max_position_embeddings=16)
+        config.head_dim, network = 16, hf.Phi3ForCausalLM(config)
+    else:
+        config = hf.Gemma3TextConfig(**sizes, head_dim=32, sliding_window=8, query_pre_attn_scalar=32)
+        config.rope_parameters["full_attention"]["rope_theta"] = 10000.0
+        network = hf.Gemma3ForCausalLM(config)
+    network = network.eval().requires_grad_(False)
+    write_gguf(models / "tiny.gguf", network, tokenizer, "Q8_0", arch=arch)
+    llm = load_llm("tiny.gguf", CPU, FLOAT)
+    for ids in (tokenizer.encode("fox"), tokenizer.encode("The quick brown fox jumps over the lazy dog again")):
+        read = drain(prefill(llm, Tokens((ids,))))
+        torch.testing.assert_close(read.logits[0], network(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
+    assert type(llm.network) is type(network) and isinstance(llm.network.model.layers[0].mlp.down_proj.weight, QWeight)
+    theirs = type(network).from_pretrained(models, gguf_file="tiny.gguf", dtype=FLOAT, config=config)
+    torch.testing.assert_close(read.logits[0], theirs(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
+
+
 def test_gguf_files_that_are_refused(models: Path, tokenizer: Tokenizer) -> None:
     network = random_llama(tokenizer)
     write_gguf(models / "a.gguf", network, tokenizer, "Q8_0", arch="mamba9")
     with pytest.raises(LoadError, match=r"architecture 'mamba9'; language models that are read: llama, qwen2"):
         load_llm("a.gguf", CPU, FLOAT)
+    write_gguf(models / "moe.gguf", network, tokenizer, "Q8_0", arch="qwen3moe")
+    with pytest.raises(LoadError, match=r"'qwen3moe'; .*qwen3, phi3, gemma3; experts are read from folders only"):
+        load_llm("moe.gguf", CPU, FLOAT)
     write_gguf(models / "b.gguf", network, tokenizer, "Q8_0", pre="odd")
     with pytest.raises(LoadError, match="splits text in the way 'odd'; read are gpt-2"):
         load_llm("b.gguf", CPU, FLOAT)
