@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
+from . import cpu
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear_torch import few_rows, gemm, no_numba, reference, refuses_few_rows, refuses_w8a8, w8a8
+from .linear_torch import few_rows, gemm, reference, refuses_few_rows, refuses_w8a8, w8a8
 from .linear_values import Activation, LowRank, PackedWeight, Signature
 from .triton import available
 
@@ -175,8 +176,8 @@ register(
 )  # fmt: skip
 register(
     Backend(
-        "linear", "few-rows", few_rows, rank=lambda s: 20 if s.rows <= 16 else 5, refuses=refuses_few_rows,
-        missing=no_numba,
+        "linear", "few-rows", few_rows, rank=lambda s: 20 if s.rows <= cpu.FEW else 5, refuses=refuses_few_rows,
+        missing=cpu.missing,
     )
 )  # fmt: skip
 register(

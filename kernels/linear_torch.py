@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
@@ -119,10 +118,6 @@ def refuses_few_rows(s: Signature) -> str:
     if s.layout.group and (s.layout.group % 32 or s.layout.group & (s.layout.group - 1)):
         return f"reads groups of 32, 64, 128, ... columns, not {s.layout.group}"
     return "" if s.format in ("q8", "w4") else f"reads q8 and w4, not {s.format}"
-
-
-def no_numba() -> str:
-    return "" if find_spec("numba") else "numba is not installed"
 
 
 def joined(weight: QWeight, low_rank: LowRank | None) -> LowRank | None:

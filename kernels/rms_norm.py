@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple, TypeAlias, overload
 
 import torch
 from torch import Tensor
 
+from . import cpu
 from .dispatch import Backend, KernelError, Op, define, register
 from .triton import available
 
@@ -91,6 +93,27 @@ def fused(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None)
     return torch.nn.functional.rms_norm(total, x.shape[-1:], weight, eps), total
 
 
+def few_rows(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
+    """On a CPU, compiled: for decoding a token or a few."""
+    from .cpu import rows
+
+    assert weight is not None
+    if weight.dtype != x.dtype:
+        return reference(x, weight, eps, residual)
+    y, total = rows.rms_norm(x, weight, eps, residual)
+    return y if residual is None else (y, total)
+
+
+def _refuses_few_rows(s: Signature) -> str:
+    if s.device != "cpu" or s.dtype != torch.float32:
+        return "is for float32 on a CPU"
+    return "" if s.weight else "needs a weight"
+
+
+def _rank_few_rows(s: Signature) -> float:
+    return 20 if prod(s.x[:-1]) <= cpu.FEW else 5
+
+
 def _triton(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
     from .triton.norms import rms_norm
 
@@ -113,6 +136,7 @@ OP = define(
 )
 register(Backend("rms_norm", "reference", reference, rank=lambda s: 0))
 register(Backend("rms_norm", "torch", fused, rank=lambda s: 10))
+register(Backend("rms_norm", "few-rows", few_rows, rank=_rank_few_rows, refuses=_refuses_few_rows, missing=cpu.missing))
 register(
     Backend(
         "rms_norm",

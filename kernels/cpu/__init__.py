@@ -1,0 +1,14 @@
+"""Back ends for a few rows on a CPU, compiled by numba. Importing this package loads nothing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+FEW: Final = 16
+"""Rows that they are chosen for by rank; torch's way is better for more."""
+
+
+def missing() -> str:
+    """Why they cannot run; empty if they can."""
+    return "" if find_spec("numba") else "numba is not installed"

@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..qweight import QWeight
+from . import threads as _started  # noqa: F401
 from .dots import COLUMNS, dot_q8, dot_w4
-
-_threads = torch.get_num_threads()
-set_num_threads(1)  # makes numba start its threads, for which it sets OpenMP's number, which is torch's as well
-torch.set_num_threads(_threads)
 
 Array = NDArray[Any]
 Ready = Callable[[Array, Array, int], None]

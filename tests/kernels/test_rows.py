@@ -46,8 +46,9 @@ def normed(x: Tensor, eps: float) -> Tensor:
     return x * torch.rsqrt((x * x).sum(-1, keepdim=True) / x.shape[-1] + eps)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("backend", able("rms_norm"))
+@pytest.mark.parametrize(
+    ("backend", "dtype"), [(b, d) for b in able("rms_norm") for d in DTYPES if b != "few-rows" or d == torch.float32]
+)
 def test_rms_norm(backend: str, dtype: torch.dtype) -> None:
     for shape in ((1,), (7,), (3, 64), (2, 3, 129), (0, 8)):
         weight, residual = random(shape[-1], dtype=dtype, seed=1), random(*shape, dtype=dtype, seed=2)
@@ -56,11 +57,11 @@ def test_rms_norm(backend: str, dtype: torch.dtype) -> None:
             y, total = rms_norm(x, weight.double(), 1e-3, residual=residual, backend=backend)
             assert torch.equal(total, x + residual)
             near(y, normed(total.double(), 1e-3) * weight.double(), dtype)
-    zeros = torch.zeros(2, 8, dtype=dtype)
-    assert torch.equal(rms_norm(zeros, backend=backend), zeros)
+    zeros, ones = torch.zeros(2, 8, dtype=dtype), torch.ones(8, dtype=dtype)
+    assert torch.equal(rms_norm(zeros, ones, backend=backend), zeros)
     poisoned = random(3, 8, dtype=dtype)
     poisoned[1, 2] = math.nan
-    got = rms_norm(poisoned, backend=backend)
+    got = rms_norm(poisoned, ones, backend=backend)
     assert got[1].isnan().all() and got[::2].isfinite().all()
 
 
