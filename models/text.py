@@ -17,10 +17,12 @@ import torch
 from torch import Tensor
 
 from .family import EncoderFacts, Family
+from .text_families import LanguageFamily
 from .words import unread, words
 
 if TYPE_CHECKING:
     from .adapters.lora import Lora
+    from .text_language import LanguageEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ class Encoder:
 class TextEncoder:
     """The text encoders of one family. Never changed."""
 
-    family: Family
-    encoders: Mapping[str, Encoder]
+    family: Family | LanguageFamily
+    encoders: Mapping[str, Encoder | LanguageEncoder]
     name: str = ""
     vocabulary: Sequence[str] = field(default=(), repr=False)
     """All words it knows, for models that know few."""
@@ -138,7 +140,8 @@ class TextEncoder:
         """
         if missing := [f.name for f in self.family.encoders if f.name not in self.encoders]:
             raise ValueError(f"{self.family.title} needs the text encoders {', '.join(missing)} too")
-        states, extras = self.family.encode(self.encoders, tokens)
+        encoders: Mapping[str, Any] = self.encoders
+        states, extras = self.family.encode(encoders, tokens)
         return [[states, extras]]
 
     def remarks(self, tokens: Mapping[str, Tokens]) -> list[str]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pipegraph.models import paths
 from pipegraph.models.families import FAMILIES
-from pipegraph.models.loading import source
+from pipegraph.models.loading import language, source
 from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.parts import part
+from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
 from .wire import Clip, ControlNet, Model, Vae
@@ -30,7 +31,8 @@ def _network_files(name: str) -> list[Path]:
 
 
 def _encoder_files(name: str) -> list[Path]:
-    return source.encoder_files(paths.resolve("text_encoders", name))
+    path = paths.resolve("text_encoders", name)
+    return language.files_of(path) if language.kind_of(path) else source.encoder_files(path)
 
 
 def _vae_files(name: str) -> list[Path]:
@@ -46,7 +48,7 @@ NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diff
 EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
 VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
 ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
-FamilyName = Annotated[str, Choices(lambda: list(FAMILIES))]
+FamilyName = Annotated[str, Choices(lambda: [*FAMILIES, *LANGUAGE_FAMILIES])]
 
 
 def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
@@ -136,14 +138,20 @@ def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
     return model
 
 
-@node("CLIPLoader", category="loaders", title="Load CLIP")
+def _abilities(clip_name: str) -> Mapping[str, Any]:
+    """What a text encoder that is a language model can do besides."""
+    return language.abilities(clip_name)
+
+
+@node("CLIPLoader", category="loaders", title="Load CLIP", recommend=_abilities)
 def load_clip(
     clip_name: EncoderName, ctx: RunContext, type: FamilyName = "flux", device: Literal["default", "cpu"] = "default"
 ) -> Clip:
     """Load a text encoder; what it is, is told by its content.
 
     Args:
-        clip_name: A single file, a component folder, or the name of a whole model.
+        clip_name: A single file, a component folder, or the name of a whole model. A language model: a folder in
+            transformers' layout, or a GGUF file; its CLIP answers in TextGenerate, too.
         type: The family it is to serve.
         device: Where it computes.
     """

@@ -83,7 +83,7 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
     """
     path = find(name)
     if path.is_dir():
-        return _load_folder(path, device, dtype, quantize, name)
+        return load_folder(path, device, dtype, quantize, name)
     if read_header(path).form != "GGUF":
         raise LoadError(f"{path} is one file of weights; name its folder, with config.json and tokenizer beside it")
     from .gguf import load_gguf
@@ -91,7 +91,10 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
     return load_gguf(path, device, dtype, name=name, mapped=mapped)
 
 
-def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, name: str) -> LLM:
+def load_folder(
+    folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, name: str, tokenizer: Path | None = None
+) -> LLM:
+    """Load a folder in transformers' layout; its tokenizer may lie elsewhere."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     from ..quantize import quantized
@@ -106,8 +109,7 @@ def _load_folder(folder: Path, device: torch.device, dtype: torch.dtype, quantiz
         network: Any = kind.from_pretrained(
             folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
         )
-        tokenizer = Tokenizer.load(folder)
-        llm = LLM.of(network.to(device), tokenizer, name)
+        llm = LLM.of(network.to(device), Tokenizer.load(tokenizer or folder), name)
         if llm.vision and any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
             llm = replace(llm, vision=llm.vision.prepared(folder))
     except (ValueError, OSError, KeyError, ImportError) as e:

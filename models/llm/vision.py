@@ -90,7 +90,7 @@ class Vision:
     def of(cls, network: PreTrainedModel) -> Vision | None:
         """Those of a network; None if it has none that we know."""
         kind = KINDS.get(network.config.model_type)
-        return kind and cls(kind, network.config)
+        return cls(kind, network.config) if kind else None
 
     def prepared(self, folder: Path) -> Vision:
         """With the settings in a model's folder.

@@ -15,10 +15,12 @@ from ..family import EncoderFacts, Family, LatentFormat
 from ..model import Model
 from ..paths import resolve
 from ..text import Encoder, TextEncoder
+from ..text_families import LANGUAGE_FAMILIES
 from ..vae import Vae
 from ..video.vae import VideoVae
 from .card import component, read_card
 from .headers import LoadError
+from .language import load_language_encoders
 from .networks import build, compute_dtype
 from .parts import ENCODERS, Part, part, parts
 from .source import Source, scheduler_of
@@ -46,7 +48,7 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     vae = _vae(source.parts["vae"], place, source.family.latent)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
     encoders = {
-        e.name: _encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
+        e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
     }
     words = tuple(source.card.get("vocabulary", ()))
@@ -65,6 +67,8 @@ def load_model(name: str, place: Place) -> Model:
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
     """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
+    if language := LANGUAGE_FAMILIES.get(family_id):
+        return load_language_encoders(language, names, place)
     family = FAMILIES[family_id]
     encoders: dict[str, Encoder] = {}
     wanted = {e.kind: e for e in family.encoders}
@@ -79,7 +83,7 @@ def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEn
         for kind in usable:
             facts, network = wanted[kind], found[kind]
             folder = tokenizer_folder(family, facts, network.origin)
-            encoders[facts.name] = _encoder(facts, network, folder, place, card)
+            encoders[facts.name] = load_encoder(facts, network, folder, place, card)
     return TextEncoder(family, encoders, ", ".join(dict.fromkeys(names)), tuple(card.get("vocabulary", ())))
 
 
@@ -115,7 +119,7 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
-    made = VideoVae if usual.frames else Vae
+    made: type[Vae] = VideoVae if usual.frames else Vae
     return made(network, _latent_format(found, usual), place.device, place.dtype, name)
 
 
@@ -142,7 +146,8 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
     )
 
 
-def _encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:
+def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:
+    """One text encoder that is no language model, with its tokenizer."""
     pad_to, limit = facts.pad_to, facts.limit
     if tokens := card.get("text_tokens"):
         pad_to = limit = int(tokens)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..family import EncoderFacts, Family
 from ..paths import hub_cache, hub_snapshot, model_roots
+from ..text_families import LanguageFamily
 from .headers import LoadError
 
 _REPOS = {
@@ -17,7 +18,7 @@ _REPOS = {
 """Hub repositories with the right vocabulary, and the folder in them."""
 
 
-def tokenizer_folder(family: Family, facts: EncoderFacts, weights: Path) -> Path:
+def tokenizer_folder(family: Family | LanguageFamily, facts: EncoderFacts, weights: Path) -> Path:
     """The folder of an encoder's tokenizer: beside its weights, in the model folders, or in the local hub cache.
 
     Raises:

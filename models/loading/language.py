@@ -1,0 +1,131 @@
+"""Language models that are text encoders: folders in transformers' layout and GGUF files. Torch-free to import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..llm.load import SEEING, load_folder
+from ..paths import hub_cache, hub_snapshot, model_roots, resolve
+from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
+from .headers import LoadError, read_header, read_json, weight_files
+
+if TYPE_CHECKING:
+    from ..llm.llm import LLM
+    from ..text import Encoder, TextEncoder
+    from .load import Place
+
+KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
+_TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
+
+
+def kind_of(path: Path) -> str:
+    """The ``model_type`` of a language model that can be a text encoder; empty if the path is none."""
+    folder = folder_of(path)
+    if folder is not None:
+        return _known(read_json(folder / "config.json").get("model_type"))
+    if path.is_file() and (header := read_header(path)).form == "GGUF":
+        return _known(header.metadata.get("general.architecture"))
+    return ""
+
+
+def _known(kind: Any) -> str:
+    return str(kind) if kind in KINDS else ""
+
+
+def folder_of(path: Path) -> Path | None:
+    """The folder of the network: the path, or that component of a pipeline; None for what is no folder of one."""
+    inner = path / "text_encoder" if (path / "model_index.json").is_file() else path
+    return inner if (inner / "config.json").is_file() else None
+
+
+def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
+    """The folder of the tokenizer of a folder or file.
+
+    Raises:
+        LoadError: it is nowhere; says where it was looked for.
+    """
+    folder = folder_of(path) or path.parent
+    places = [folder, folder.parent / "tokenizer", folder / "tokenizer"]
+    places += [root / "tokenizers" / recipe.name for root in model_roots() for recipe in recipes]
+    repos = [repo for recipe in recipes for repo in recipe.repos]
+    places += [snapshot / "tokenizer" for repo in repos if (snapshot := hub_snapshot(repo))]
+    for place in places:
+        if any((place / name).is_file() for name in _TOKENIZER):
+            return place
+    raise LoadError(
+        f"no tokenizer for {path} ({' or '.join(_TOKENIZER)}): put it into one of {', '.join(map(str, places))}; or "
+        f"have one of {', '.join(repos)} in {hub_cache()}"
+    )
+
+
+def files_of(path: Path) -> list[Path]:
+    """Every file that says something about the encoder, its tokenizer included."""
+    folder, kind = folder_of(path), kind_of(path)
+    if folder is None:
+        return [path]
+    recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds]
+    tokenizer = [f for f in sorted(tokenizer_of(path, recipes).iterdir()) if f.is_file() and f.suffix != ".safetensors"]
+    own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
+    return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
+
+
+def abilities(name: str) -> dict[str, bool]:
+    """Whether a text encoder can be shown pictures; nothing is said of what cannot be found."""
+    try:
+        return {"pictures": kind_of(resolve("text_encoders", name)) in SEEING}
+    except LookupError:
+        return {}
+
+
+def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: Place) -> TextEncoder:
+    """The text encoders of a family whose main one is a language model, from names in any order.
+
+    Raises:
+        LoadError: a name holds what the family has no use for.
+    """
+    from ..text import TextEncoder
+    from ..text_language import LanguageEncoder
+
+    made: dict[str, Any] = {}
+    for name in names:
+        path = resolve("text_encoders", name)
+        kind = kind_of(path)
+        if not kind:
+            made |= _others(family, name, path, place, made)
+            continue
+        recipe = next((r for r in family.recipes if kind in r.kinds and r.name not in made), None)
+        if recipe is None:
+            wanted = ", ".join(k for r in family.recipes for k in r.kinds)
+            raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
+        llm = _load(path, recipe, name, place)
+        made[recipe.name] = LanguageEncoder(llm.network, llm, recipe)
+    return TextEncoder(family, made, ", ".join(dict.fromkeys(names)))
+
+
+def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+    folder = folder_of(path)
+    if folder is None:
+        from ..llm.gguf import load_gguf
+
+        return load_gguf(path, place.device, place.dtype, name=name)
+    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer_of(path, [recipe]))
+
+
+def _others(family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]) -> dict[str, Encoder]:
+    """Encoders of other kinds, e.g. CLIP-L."""
+    from .load import load_encoder
+    from .parts import parts
+    from .tokenizers import tokenizer_folder
+
+    found = parts(path, tuple(e.kind for e in family.others))
+    wanted = [e for e in family.others if e.kind in found and e.name not in made]
+    if not wanted:
+        names = [r.name for r in family.recipes] + [e.name for e in family.others]
+        raise LoadError(f"{name} holds no further text encoder of {family.title} ({', '.join(names)})")
+    return {
+        facts.name: load_encoder(facts, part, tokenizer_folder(family, facts, part.origin), place, {})
+        for facts in wanted
+        for part in [found[facts.kind]]
+    }

@@ -1,0 +1,78 @@
+"""Language models as text encoders: a prompt in its family's template, and the states of some of their layers."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .llm.tokenizer import free_mark
+from .text import Tokens
+from .text_families import Recipe
+
+if TYPE_CHECKING:
+    from .adapters.lora import Lora
+    from .llm.llm import LLM
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageEncoder:
+    """A language model with what a family makes of its states. Prompts are read as they are: nothing weighs a word."""
+
+    network: Any
+    source: LLM
+    """What was loaded; its network may be another one than ``network``, which counts."""
+    recipe: Recipe
+    loras: tuple[tuple[Lora, float], ...] = ()
+
+    @property
+    def llm(self) -> LLM:
+        """The language model, which can also write."""
+        return self.source if self.source.network is self.network else replace(self.source, network=self.network)
+
+    @property
+    def limit(self) -> int:
+        """Tokens that it reads."""
+        return min(self.recipe.limit, self.source.facts.context)
+
+    def tokenize(self, text: str) -> Tokens:
+        """A prompt in the template, cut at the limit; control tokens that it spells are text."""
+        tokenizer, recipe = self.source.tokenizer, self.recipe
+        assert tokenizer is not None
+        mark = free_mark([text])
+        whole = recipe.before + tokenizer.guard(text, mark) + recipe.after
+        ids = (*tokenizer.start, *tokenizer.encode_marked(whole, mark))
+        kept, cut = ids[: self.limit], ids[self.limit : len(ids) - len(tokenizer.encode(recipe.after, control=True))]
+        return Tokens(kept, (1.0,) * len(kept), len(kept), tokenizer.decode(cut))
+
+    @torch.no_grad()
+    def states(self, tokens: Tokens) -> Tensor:
+        """The states of the tokens after the template's beginning, float32 [1, T, D * layers] on the CPU."""
+        recipe, llm = self.recipe, self.source
+        deepest = llm.facts.layers
+        if bad := [layer for layer in recipe.layers if not -deepest - 1 <= layer <= deepest]:
+            raise ValueError(f"{llm.name} has {deepest} layers; {recipe.name} is read at {bad[0]}: another model?")
+        fast = llm.tokenizer.fast if llm.tokenizer else None
+        pads = self.limit - len(tokens.ids) if recipe.padded else 0
+        pad = fast.pad_token_id if fast is not None and fast.pad_token_id is not None else 0
+        ids = torch.tensor([[*tokens.ids, *[pad] * pads]], device=llm.device)
+        mask = torch.tensor([[1] * len(tokens.ids) + [0] * pads], device=llm.device)
+        decoder = self.network.get_decoder()
+        with self._adapted():
+            out = decoder(input_ids=ids, attention_mask=mask, output_hidden_states=True, use_cache=False)
+        states = torch.cat([out.hidden_states[layer] for layer in recipe.layers], -1)
+        return states[:, recipe.drop :].float().cpu()
+
+    def pooled(self, tokens: Tokens) -> Tensor:
+        """Language models have no vector for the whole prompt."""
+        raise ValueError(f"{self.recipe.name} gives states only")
+
+    def _adapted(self) -> Any:
+        if not self.loras:
+            return nullcontext()
+        from .adapters.lora import active
+
+        return active(self.network, self.loras)
