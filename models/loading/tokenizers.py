@@ -24,8 +24,9 @@ def tokenizer_folder(family: Family | LanguageFamily, facts: EncoderFacts, weigh
     Raises:
         LoadError: it is nowhere; says where it was looked for.
     """
-    component = facts.folder.replace("text_encoder", "tokenizer")
     base = weights if weights.is_dir() else weights.parent
+    own = base.name if base.name.startswith("text_encoder") else facts.folder
+    component = own.replace("text_encoder", "tokenizer")
     places = [base / component, base.parent / component]
     places += [root / "tokenizers" / facts.name for root in model_roots()]
     repos = [(repo, component) for repo in family.repos] + list(_REPOS[facts.kind])

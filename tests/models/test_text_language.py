@@ -189,6 +189,19 @@ def test_what_does_not_fit_a_type_is_said(folder: Callable[[str], Path]) -> None
         wrong.states(encoder.tokenize("a"))
 
 
+def test_a_second_encoder_gives_the_pooled_vector(folder: Callable[[str], Path]) -> None:
+    folder("llama")
+    clip = load_text_encoders("hunyuan_video", ["embedded/flux-tiny", "llama/text_encoder"], PLACE)
+    flux = load_text_encoders("flux", ["embedded/flux-tiny"], PLACE)
+    (states, extras), text = clip.encode(clip.tokenize("a red apple"))[0], "a red apple"
+    assert states.ndim == 3 and [*extras] == ["pooled_output"]
+    theirs = flux.encoders["clip_l"].pooled(flux.encoders["clip_l"].tokenize(text))
+    assert torch.equal(extras["pooled_output"], theirs)
+    with pytest.raises(ValueError, match="HunyuanVideo needs the text encoders clip_l too"):
+        alone = load_text_encoders("hunyuan_video", ["llama/text_encoder"], PLACE)
+        alone.encode(alone.tokenize("a"))
+
+
 def test_a_graph_encodes_and_writes_with_one_clip(folder: Callable[[str], Path]) -> None:
     """ComfyUI's API form: a language model as CLIP serves CLIPTextEncode and TextGenerate."""
     folder("qwen3")
