@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
+from . import cpu
 from .attention import beyond_torch, check_scores
 from .dispatch import Backend, KernelError, Op, define, register
 from .paged_torch import append_reference, append_torch, decode_reference, decode_torch
@@ -200,6 +201,41 @@ def _check_cache(
         raise KernelError(f"{op}: an int8 cache needs k_scale and v_scale {tuple(k[0][:3])}, float16 or float32")
 
 
+def _decode_few_rows(
+    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *, k_scale: Tensor | None,
+    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
+    return_lse: bool,
+) -> Result:  # fmt: skip
+    from .cpu.paged import paged_decode as run
+
+    whole = [x if x is None else x.float().contiguous() for x in (k_scale, v_scale)]
+    caches, places = (k_cache.contiguous(), v_cache.contiguous()), (block_table.contiguous(), seq_lens.contiguous())
+    out, lse = run(q, *caches, *places, *whole, window, scale, softcap, sinks)
+    return (out, lse) if return_lse else out
+
+
+def _refuses_few_rows(s: Any) -> str:
+    if s.device != "cpu" or s.dtype != torch.float32:
+        return "is for float32 on a CPU"
+    return "writes no int8" if isinstance(s, AppendSignature) and s.cache_dtype == torch.int8 else ""
+
+
+def _rank_few_rows(s: Signature) -> float:
+    """One thread does it all, so much work is better left to torch."""
+    return 20 if s.q[0] * s.q[1] * s.q[2] * s.pages * s.k_cache[1] <= cpu.ATTENDED else 5
+
+
+def _append_few_rows(
+    k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, *, k_scale: Tensor | None,
+    v_scale: Tensor | None,
+) -> None:  # fmt: skip
+    if not (k_cache.is_contiguous() and v_cache.is_contiguous()):
+        return append_torch(k, v, k_cache, v_cache, slots, k_scale=k_scale, v_scale=v_scale)
+    from .cpu.paged import kv_append as run
+
+    run(k, v, k_cache, v_cache, slots)
+
+
 def _decode_triton(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, **options: Any
 ) -> Result:
@@ -237,6 +273,12 @@ register(Backend("paged_decode", "reference", decode_reference, rank=lambda s: 0
 register(Backend("paged_decode", "torch", decode_torch, rank=lambda s: 10, refuses=beyond_torch))
 register(
     Backend(
+        "paged_decode", "few-rows", _decode_few_rows, rank=_rank_few_rows, refuses=_refuses_few_rows,
+        missing=cpu.missing,
+    )
+)  # fmt: skip
+register(
+    Backend(
         "paged_decode", "triton", _decode_triton, rank=lambda s: available.rank(20), refuses=_refuses_triton,
         missing=available.missing,
     )
@@ -244,6 +286,11 @@ register(
 APPEND = define(Op("kv_append", _describe_append, _sample_append))
 register(Backend("kv_append", "reference", append_reference, rank=lambda s: 0))
 register(Backend("kv_append", "torch", append_torch, rank=lambda s: 10))
+register(
+    Backend(
+        "kv_append", "few-rows", _append_few_rows, rank=lambda s: 20, refuses=_refuses_few_rows, missing=cpu.missing
+    )
+)  # fmt: skip
 register(
     Backend(
         "kv_append", "triton", _append_triton, rank=lambda s: available.rank(20), refuses=_refuses_triton,

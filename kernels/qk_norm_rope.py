@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from . import cpu
 from .dispatch import Backend, KernelError, Op, define, register
 from .triton import available
 
@@ -155,6 +156,23 @@ def _quick(
     return out.to(x.dtype)
 
 
+def few_rows(
+    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
+    eps: float | None, interleaved: bool, positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """On a CPU, compiled: for decoding a token or a few."""
+    from .cpu.heads import qk_norm_rope
+
+    q_scale, k_scale = (None if w is None else w.float() for w in (q_weight, k_weight))
+    if positions is not None:
+        cos, sin = cos[positions], sin[positions]
+    return qk_norm_rope(q, k, q_scale, k_scale, cos.float(), sin.float(), eps, interleaved)
+
+
+def _refuses_few_rows(s: Signature) -> str:
+    return "" if s.device == "cpu" and s.dtype == torch.float32 else "is for float32 on a CPU"
+
+
 def _triton(
     q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
     eps: float | None, interleaved: bool, positions: Tensor | None,
@@ -178,6 +196,12 @@ def _sample(device: str, dtype: str) -> Signature:
 OP = define(Op("qk_norm_rope", _describe, _sample))
 register(Backend("qk_norm_rope", "reference", reference, rank=lambda s: 0))
 register(Backend("qk_norm_rope", "torch", fused, rank=lambda s: 10))
+register(
+    Backend(
+        "qk_norm_rope", "few-rows", few_rows, rank=lambda s: 20 if s.q[0] * s.q[2] <= cpu.FEW else 5,
+        refuses=_refuses_few_rows, missing=cpu.missing,
+    )
+)  # fmt: skip
 register(
     Backend(
         "qk_norm_rope",

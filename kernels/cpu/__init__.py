@@ -8,6 +8,9 @@ from typing import Final
 FEW: Final = 16
 """Rows that they are chosen for by rank; torch's way is better for more."""
 
+ATTENDED: Final = 1 << 22
+"""Queries x numbers of a head x tokens of the cache that one thread attends to sooner than torch begins."""
+
 
 def missing() -> str:
     """Why they cannot run; empty if they can."""

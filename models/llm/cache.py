@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -110,8 +111,9 @@ def attention_groups(network: PreTrainedModel, name: str) -> dict[int | None, li
 class Working:
     """Blocks and lengths of a cache while a network goes on from it."""
 
-    def __init__(self, cache: KVCache) -> None:
+    def __init__(self, cache: KVCache, device: torch.device) -> None:
         self.kv = cache.kv
+        self.device = device
         self.pools = cache.pools
         self.ids = [list(row) for row in cache.tokens]
         self.pictures = [list(cache.tokens.seen(s)) for s in range(len(cache))]
@@ -186,7 +188,7 @@ class Working:
     def _place(
         self, pool: Pool, tables: list[list[Block | None]], rows: Sequence[int], counts: Sequence[int]
     ) -> Places:
-        made = Places([], [], [], [])
+        made = Places([], [], [], [], self.device)
         at = 0
         for row, count in zip(rows, counts, strict=True):
             numbers = [block.number for block in tables[row] if block is not None]
@@ -223,16 +225,24 @@ class Places:
     """For each row, its block numbers from the first that is kept on."""
     lengths: list[int]
     """For each row, the tokens in these blocks."""
+    device: torch.device
 
-    def table(self, device: torch.device) -> Tensor:
+    @cached_property
+    def table(self) -> Tensor:
         """(rows, blocks) int32"""
         width = max(map(len, self.tables))
-        return torch.tensor([t + [0] * (width - len(t)) for t in self.tables], dtype=torch.int32).to(device)
+        return torch.tensor([t + [0] * (width - len(t)) for t in self.tables], dtype=torch.int32, device=self.device)
 
-    def slots(self, device: torch.device) -> Tensor:
+    @cached_property
+    def ends(self) -> Tensor:
+        """(rows,) int32: the lengths."""
+        return torch.tensor(self.lengths, dtype=torch.int32, device=self.device)
+
+    @cached_property
+    def slots(self) -> Tensor:
         """(tokens,) int64: where each token of the step is written."""
-        parts = [torch.arange(slot, slot + n) for _, slot, n in self.writes]
-        return torch.cat(parts).to(device)
+        places = [slot + i for _, slot, n in self.writes for i in range(n)]
+        return torch.tensor(places, dtype=torch.int64, device=self.device)
 
 
 def _pieces(numbers: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:

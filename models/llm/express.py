@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pipegraph.kernels.gated import swiglu
 from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.rms_norm import rms_norm
 
 from .layers import PagedCache, Step
@@ -31,7 +32,10 @@ class Express:
 
     def __init__(self, network: Any) -> None:
         self.network = network
-        self.half = network.model.layers[0].self_attn.head_dim // 2
+        first = network.model.layers[0].self_attn
+        self.half = first.head_dim // 2
+        self.normed = hasattr(first, "q_norm")
+        self.eps = first.q_norm.variance_epsilon if self.normed else None
 
     @classmethod
     def of(cls, network: PreTrainedModel) -> Express | None:
@@ -55,9 +59,7 @@ class Express:
         """Logits [T, V] behind the tokens (T,) of a step, or of those in ``last``."""
         model = self.network.model
         h = model.embed_tokens(ids)
-        cos, sin = model.rotary_emb(h[None], positions[None])
-        cos, sin = cos[0, :, None], sin[0, :, None].clone()
-        sin[..., : self.half].neg_()
+        cos, sin = (x[0, :, : self.half] for x in model.rotary_emb(h[None], positions[None]))
         x = _norm(model.layers[0].input_layernorm, h)
         norms = [layer.input_layernorm for layer in model.layers[1:]] + [model.norm]
         for layer, norm in zip(model.layers, norms, strict=True):
@@ -66,19 +68,17 @@ class Express:
             mlp = layer.mlp
             a = _linear(mlp.down_proj, swiglu(_linear(mlp.gate_proj, x), _linear(mlp.up_proj, x)))
             x, h = rms_norm(a, *_of(norm), residual=h)
-        if last is not None and len(last) < len(x):
+        if last is not None and len(last) < x.shape[0]:
             x = x[torch.tensor(last, device=x.device)]
         logits: Tensor = self.network.lm_head(x)
         return logits
 
     def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, cache: PagedCache, step: Step) -> Tensor:
-        shape = (len(x), -1, part.head_dim)
+        shape = (1, x.shape[0], -1, part.head_dim)
         q, k, v = (_linear(p, x).view(shape) for p in (part.q_proj, part.k_proj, part.v_proj))
-        if hasattr(part, "q_norm"):
-            q, k = _norm(part.q_norm, q), _norm(part.k_norm, k)
-        both = torch.cat([q, k], 1)  # (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), the sign being in ``sin``
-        both = torch.addcmul(both * cos, both.roll(self.half, -1), sin)
-        q, k = both.split([q.shape[1], k.shape[1]], 1)
+        norms = (part.q_norm.weight, part.k_norm.weight) if self.normed else (None, None)
+        q, k = qk_norm_rope(q.transpose(1, 2), k.transpose(1, 2), *norms, cos, sin, self.eps)
+        q, k, v = q[0].transpose(0, 1), k[0].transpose(0, 1), v[0]
         layer = cache.layers[part.layer_idx]
         layer.write(step, k, v)
         out = layer.attend(step, q, {"scale": part.scaling, "softcap": None, "sinks": None})

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
 
-from pipegraph.kernels import hooks_transformers
+from pipegraph.kernels import cpu, hooks_transformers
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.merge_attention import merge_attention
 from pipegraph.kernels.paged import kv_append, paged_decode
 
 from .cache import HYBRID, Places
-from .pages import Pool, Store
+from .pages import PAGE, Pool, Store
 
 NAME = "pipegraph_llm"
 
@@ -175,10 +175,9 @@ class PagedLayer(CacheLayerMixin):
     def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
         """(T, Hq, D) -> (T, Hq, Dv) over the pages."""
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
-        if step.single and (self.int8 or not q.is_cpu):
-            lengths = torch.tensor(places.lengths, dtype=torch.int32, device=q.device)
+        if step.single and (self.int8 or not q.is_cpu or _compiled(q, places)):
             out: Tensor = paged_decode(
-                q, store.k, store.v, places.table(q.device), lengths, k_scale=store.k_scale, v_scale=store.v_scale,
+                q, store.k, store.v, places.table, places.ends, k_scale=store.k_scale, v_scale=store.v_scale,
                 window=window, **settings,
             )  # fmt: skip
             return out
@@ -197,15 +196,27 @@ class PagedLayer(CacheLayerMixin):
         return -1
 
 
+def _compiled(q: Tensor, places: Places) -> bool:
+    """Whether the kernel for pages on a CPU is better than torch's over the few pieces that they make."""
+    work = q.shape[1] * q.shape[2] * places.table.numel() * PAGE
+    return q.dtype == torch.float32 and work <= cpu.ATTENDED and not missing()
+
+
+@cache
+def missing() -> str:
+    """Why nothing is compiled for the CPU; empty if it is."""
+    return cpu.missing()
+
+
 def _write(store: Store, places: Places, k: Tensor, v: Tensor) -> None:
     """Put tokens (T, H, D) into their slots."""
-    if k.is_cpu and store.k_scale is None and len(places.writes) <= 16:
+    if k.is_cpu and store.k_scale is None and len(places.writes) <= 16 and k.shape[0] > len(places.writes):
         keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
         for at, slot, n in places.writes:
             keys[slot : slot + n] = k[at : at + n]
             values[slot : slot + n] = v[at : at + n]
         return
-    kv_append(k, v, store.k, store.v, places.slots(k.device), k_scale=store.k_scale, v_scale=store.v_scale)
+    kv_append(k, v, store.k, store.v, places.slots, k_scale=store.k_scale, v_scale=store.v_scale)
 
 
 def _read(store: Store, places: Places, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -222,12 +233,13 @@ def _read(store: Store, places: Places, dtype: torch.dtype) -> tuple[Tensor, Ten
 
 
 def _over_pieces(q: Tensor, store: Store, pieces: Sequence[tuple[int, int]], settings: dict[str, Any]) -> Tensor:
-    """One query (1, Hq, D) over all tokens of native pages that lie in a few pieces, without a copy."""
+    """One query (1, Hq, D) over all tokens of native pages that lie in a few pieces; many are not copied."""
     keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
     if len(pieces) == 1:
         ((a, b),) = pieces
         return _alone(q, keys[a:b], values[a:b], None, settings)
-    if len(pieces) > 4 or settings["softcap"] is not None:
+    few = sum(b - a for a, b in pieces) <= 1024  # to copy these takes less than to merge
+    if few or len(pieces) > 4 or settings["softcap"] is not None:
         k, v = (torch.cat([x[a:b] for a, b in pieces]) for x in (keys, values))
         return _alone(q, k, v, None, settings)
     parts = []

@@ -30,7 +30,7 @@ class Session:
 
     def __init__(self, llm: LLM, cache: KVCache) -> None:
         self.llm = llm
-        self.working = Working(cache)
+        self.working = Working(cache, llm.device)
         config = llm.network.config.get_text_config(decoder=True)
         kinds, settings = get_layer_types_and_kwargs(config)
         self._latent = bool(getattr(config, "kv_lora_rank", None))
