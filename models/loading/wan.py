@@ -99,9 +99,11 @@ def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
 
 _RESIDUAL = {"residual.0": "norm1", "residual.2": "conv1", "residual.3": "norm2", "residual.6": "conv2",
              "shortcut": "conv_shortcut"}  # fmt: skip
-_VAE_TOP = {"conv1": "quant_conv", "conv2": "post_quant_conv", "encoder.conv1": "encoder.conv_in",
-            "decoder.conv1": "decoder.conv_in", "encoder.head.0": "encoder.norm_out",
-            "encoder.head.2": "encoder.conv_out", "decoder.head.0": "decoder.norm_out", "decoder.head.2": "decoder.conv_out"}  # fmt: skip
+_VAE_TOP = {
+    "conv1": "quant_conv", "conv2": "post_quant_conv",
+    "encoder.conv1": "encoder.conv_in", "encoder.head.0": "encoder.norm_out", "encoder.head.2": "encoder.conv_out",
+    "decoder.conv1": "decoder.conv_in", "decoder.head.0": "decoder.norm_out", "decoder.head.2": "decoder.conv_out",
+}  # fmt: skip
 _MIDDLE = {"0": "resnets.0", "1": "attentions.0", "2": "resnets.1"}
 
 
