@@ -27,6 +27,8 @@ class LanguageEncoder:
     """What was loaded; its network may be another one than ``network``, which counts."""
     recipe: Recipe
     loras: tuple[tuple[Lora, float], ...] = ()
+    writes: bool = True
+    """Whether its files hold an output layer; without one it only encodes."""
 
     @property
     def llm(self) -> LLM:

@@ -150,8 +150,8 @@ def load_clip(
     """Load a text encoder; what it is, is told by its content.
 
     Args:
-        clip_name: A single file, a component folder, or the name of a whole model. A language model: a folder in
-            transformers' layout, or a GGUF file; its CLIP answers in TextGenerate, too.
+        clip_name: A single file, a component folder, or the name of a whole model. The CLIP of a
+            language model answers in TextGenerate, too.
         type: The family it is to serve.
         device: Where it computes.
     """

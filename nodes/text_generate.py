@@ -109,10 +109,12 @@ def _llm_of(clip: Any) -> Any:
     encoders = getattr(clip, "encoders", None)
     if encoders is None:
         return clip
-    found = [llm for encoder in encoders.values() if (llm := getattr(encoder, "llm", None))]
-    if not found:
+    able = [encoder for encoder in encoders.values() if hasattr(encoder, "llm")]
+    if able and not able[0].writes:
+        raise ValueError(f"the files of {able[0].llm.name} hold no output layer: it encodes prompts and writes no text")
+    if not able:
         raise ValueError(
             f"the text encoders {', '.join(encoders)} write no text; load a language model, with LoadLLM, or with "
             "CLIPLoader and a type whose text encoder is one"
         )
-    return found[0]
+    return able[0].llm

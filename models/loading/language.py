@@ -1,4 +1,4 @@
-"""Language models that are text encoders: folders in transformers' layout and GGUF files. Torch-free to import."""
+"""Language models that are text encoders: folders in transformers' layout, and single files. Torch-free to import."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..llm.load import SEEING, load_folder
 from ..paths import hub_cache, hub_snapshot, model_roots, resolve
 from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 from .headers import LoadError, read_header, read_json, weight_files
+from .language_file import kind_in, read_network, ties
 
 if TYPE_CHECKING:
     from ..llm.llm import LLM
@@ -25,13 +26,18 @@ def kind_of(path: Path) -> str:
     folder = folder_of(path)
     if folder is not None:
         return _known(read_json(folder / "config.json").get("model_type"))
-    if path.is_file() and (header := read_header(path)).form == "GGUF":
-        return _known(header.metadata.get("general.architecture"))
-    return ""
+    if not path.is_file():
+        return ""
+    header = read_header(path)
+    return _known(header.metadata.get("general.architecture")) if header.form == "GGUF" else kind_in(header)
 
 
 def _known(kind: Any) -> str:
     return str(kind) if kind in KINDS else ""
+
+
+def _carries_tokenizer(path: Path) -> bool:
+    return path.is_file() and read_header(path).form == "GGUF"
 
 
 def folder_of(path: Path) -> Path | None:
@@ -47,7 +53,7 @@ def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
         LoadError: it is nowhere; says where it was looked for.
     """
     folder = folder_of(path) or path.parent
-    places = [folder, folder.parent / "tokenizer", folder / "tokenizer"]
+    places = [folder / "tokenizer"] if path.is_file() else [folder, folder.parent / "tokenizer", folder / "tokenizer"]
     places += [root / "tokenizers" / recipe.name for root in model_roots() for recipe in recipes]
     repos = [repo for recipe in recipes for repo in recipe.repos]
     places += [snapshot / "tokenizer" for repo in repos if (snapshot := hub_snapshot(repo))]
@@ -63,10 +69,12 @@ def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
 def files_of(path: Path) -> list[Path]:
     """Every file that says something about the encoder, its tokenizer included."""
     folder, kind = folder_of(path), kind_of(path)
-    if folder is None:
+    if _carries_tokenizer(path):
         return [path]
     recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds]
     tokenizer = [f for f in sorted(tokenizer_of(path, recipes).iterdir()) if f.is_file() and f.suffix != ".safetensors"]
+    if folder is None:
+        return [path, *tokenizer]
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
 
@@ -100,17 +108,43 @@ def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: 
             wanted = ", ".join(k for r in family.recipes for k in r.kinds)
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
         llm = _load(path, recipe, name, place)
-        made[recipe.name] = LanguageEncoder(llm.network, llm, recipe)
+        made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
     return TextEncoder(family, made, ", ".join(dict.fromkeys(names)))
 
 
 def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     folder = folder_of(path)
-    if folder is None:
+    if _carries_tokenizer(path):
         from ..llm.gguf import load_gguf
 
         return load_gguf(path, place.device, place.dtype, name=name)
+    if folder is None:
+        return _load_file(path, recipe, name, place)
     return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer_of(path, [recipe]))
+
+
+def _writes(path: Path, kind: str, llm: LLM) -> bool:
+    """Whether the output layer is in the files, or is the embedding."""
+    folder = folder_of(path)
+    files = weight_files(folder) if folder else [path]
+    if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
+        return True
+    config = llm.network.config
+    return bool(config.tie_word_embeddings) if folder else ties(kind, config.get_text_config().hidden_size)
+
+
+def _load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+    from dataclasses import replace
+
+    from ..llm.llm import LLM
+    from ..llm.tokenizer import Tokenizer
+    from ..quantize import count_bytes, quantized
+
+    tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
+    network = read_network(read_header(path), kind_of(path), place.dtype).to(place.device)
+    count_bytes(network)
+    llm = LLM.of(network, tokenizer, name)
+    return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]
 
 
 def _others(family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]) -> dict[str, Encoder]:

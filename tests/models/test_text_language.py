@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -11,11 +12,14 @@ from typing import Any
 import pytest
 import torch
 import transformers as hf
+from safetensors.torch import save_file
 from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
+from pipegraph.models.loading import language_file
 from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.language_file import ties
 from pipegraph.models.loading.load import Place, load_text_encoders
 from pipegraph.models.text import TextEncoder
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
@@ -61,8 +65,9 @@ def _tokenizer(bos: bool) -> Any:
 def _network(kind: str, size: int) -> Any:
     text = SIZES | {"vocab_size": size}
     match kind:
-        case "qwen3":
-            config: Any = hf.Qwen3Config(**text, num_hidden_layers=28, head_dim=16)
+        case "qwen3" | "klein":
+            layers = 28 if kind == "klein" else 4
+            config: Any = hf.Qwen3Config(**text, num_hidden_layers=layers, head_dim=16)
         case "gemma2":
             config = hf.Gemma2Config(
                 **text, num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=16
@@ -148,7 +153,7 @@ def _theirs(family: str, kind: str, place: Path, prompts: list[str]) -> list[Ten
         ("lumina2", "qwen3"),
         ("qwen_image", "qwen2_5_vl"),
         pytest.param("lumina2", "gemma2", marks=pytest.mark.slow),
-        pytest.param("flux2", "qwen3", marks=pytest.mark.slow),
+        pytest.param("flux2", "klein", marks=pytest.mark.slow),
         pytest.param("hunyuan_video", "llama", marks=pytest.mark.slow),
     ],
 )
@@ -200,6 +205,43 @@ def test_a_second_encoder_gives_the_pooled_vector(folder: Callable[[str], Path])
     with pytest.raises(ValueError, match="HunyuanVideo needs the text encoders clip_l too"):
         alone = load_text_encoders("hunyuan_video", ["llama/text_encoder"], PLACE)
         alone.encode(alone.tokenize("a"))
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("lumina2", "qwen3"), ("qwen_image", "qwen2_5_vl"), ("lumina2", "gemma2")]
+)
+def test_a_single_file_is_the_folder(
+    family: str, kind: str, folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ComfyUI has them: names without ``language_model``, no configuration, the tokenizer elsewhere."""
+    place = folder(kind)
+    from_folder = _ours(family, kind)
+    (name, encoder), *_ = from_folder.encoders.items()
+    monkeypatch.setitem(language_file._HEAD, kind, 16)
+    made = {k: v for k, v in encoder.network.state_dict().items() if k != "lm_head.weight" or kind == "qwen2_5_vl"}
+    renamed = {
+        k.replace("model.language_model.", "model.").replace("model.visual.", "visual."): v for k, v in made.items()
+    }
+    file = place.parents[1] / f"{kind}.safetensors"
+    save_file({k: v.clone() for k, v in renamed.items()}, file)
+    shutil.copytree(place.parent / "tokenizer", place.parents[2] / "tokenizers" / name, dirs_exist_ok=True)
+    one: Any = load_text_encoders(family, [file.name], PLACE).encoders[name]
+    theirs: Any = encoder
+    told = theirs.network.config.get_text_config().to_dict()
+    found = one.network.config.get_text_config().to_dict()
+    for key in ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size"):
+        assert found[key] == told[key]
+    for key, weight in made.items():
+        assert torch.equal(one.network.state_dict()[key], weight)
+    assert one.writes and theirs.writes
+    assert not ties("llama", 4096) and ties("qwen3", 2560)
+    rotary, wanted = (n.get_decoder().rotary_emb for n in (one.network, theirs.network))
+    assert not rotary.inv_freq.is_meta and rotary.inv_freq.shape == wanted.inv_freq.shape
+    assert one.states(one.tokenize("a cat")).isfinite().all()
+    with pytest.raises(LoadError, match=r"are missing: .*layers\.0\.mlp"):
+        save_file({k: v.clone() for k, v in renamed.items() if "layers.0.mlp.up_proj" not in k}, file)
+        load_text_encoders(family, [file.name], PLACE)
+    file.unlink()
 
 
 def test_a_graph_encodes_and_writes_with_one_clip(folder: Callable[[str], Path]) -> None:

@@ -1,0 +1,152 @@
+"""Language models in single safetensors files, as ComfyUI has its text encoders: no configuration lies beside them.
+
+What the shapes do not tell are facts of the models that such files hold, by kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from .headers import Header, LoadError
+from .pieces import Piece
+from .quantized import pieces_of
+
+if TYPE_CHECKING:
+    import torch
+
+_FIRST: Final = "model.layers.0."
+_FACTS: Final[Mapping[str, dict[str, Any]]] = {
+    "qwen3": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 40960, "eos_token_id": 151645},
+    "llama": {"rope_theta": 5e5, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192, "eos_token_id": 128009},
+    "gemma2": {"rope_theta": 1e4, "rms_norm_eps": 1e-6, "max_position_embeddings": 8192, "eos_token_id": 1},
+    "qwen2_5_vl": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 128000, "eos_token_id": 151645},
+}
+_HEAD: Final = {"llama": 128, "gemma2": 256, "qwen2_5_vl": 128}
+"""Width of a head, where no norm of queries tells it."""
+_NETWORKS: Final = {
+    "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM", "gemma2": "Gemma2ForCausalLM",
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+}  # fmt: skip
+_NO_WEIGHTS: Final = ("spiece_model", "tekken_model", "tokenizer_json")
+"""Tokenizers that some files carry; they are looked for elsewhere."""
+
+
+def kind_in(header: Header) -> str:
+    """The ``model_type`` of the language model in a file, told by the names of its tensors; empty if there is none."""
+    names = header.tensors
+    if header.form != "safetensors" or f"{_FIRST}self_attn.q_proj.weight" not in names:
+        return ""
+    normed, sandwiched = (
+        f"{_FIRST}self_attn.q_norm.weight" in names,
+        f"{_FIRST}pre_feedforward_layernorm.weight" in names,
+    )
+    if any(name.startswith("visual.") for name in names):
+        return "" if normed else "qwen2_5_vl"
+    if normed:
+        return "" if sandwiched else "qwen3"
+    if sandwiched:
+        return "gemma2"
+    return "" if f"{_FIRST}self_attn.q_proj.bias" in names else "llama"
+
+
+def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
+    """Settings of the class of transformers, from shapes and facts."""
+    vocabulary, width = pieces["model.embed_tokens.weight"].shape
+    norm = pieces.get(f"{_FIRST}self_attn.q_norm.weight")
+    head = norm.shape[0] if norm else _HEAD[kind]
+    facts = dict(_FACTS[kind])
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": facts.pop("rope_theta")}
+    tied = "lm_head.weight" not in pieces
+    text = facts | {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "intermediate_size": pieces[f"{_FIRST}mlp.gate_proj.weight"].shape[0],
+        "num_hidden_layers": _count(pieces, r"model\.layers\.(\d+)\."),
+        "num_attention_heads": pieces[f"{_FIRST}self_attn.q_proj.weight"].shape[0] // head,
+        "num_key_value_heads": pieces[f"{_FIRST}self_attn.k_proj.weight"].shape[0] // head,
+        "head_dim": head, "rope_parameters": rope, "tie_word_embeddings": tied, "bos_token_id": None,
+    }  # fmt: skip
+    if kind != "qwen2_5_vl":
+        return text
+    rope["mrope_section"] = [head // 8, head * 3 // 16, head * 3 // 16]
+    vision = {
+        "hidden_size": pieces["visual.patch_embed.proj.weight"].shape[0],
+        "intermediate_size": pieces["visual.blocks.0.mlp.gate_proj.weight"].shape[0],
+        "depth": _count(pieces, r"visual\.blocks\.(\d+)\."),
+        "out_hidden_size": width,
+    }
+    return {"text_config": text, "vision_config": vision, "tie_word_embeddings": tied}
+
+
+def ties(kind: str, width: int) -> bool:
+    """Whether the output layer of a model of this kind and width is its embedding: that of small ones and of Gemma."""
+    return kind == "gemma2" or width < 3584
+
+
+def _count(pieces: Mapping[str, Piece], pattern: str) -> int:
+    return 1 + max(int(m[1]) for name in pieces if (m := re.match(pattern, name)))
+
+
+def _named(kind: str, name: str) -> str:
+    """A tensor's name in transformers."""
+    if kind != "qwen2_5_vl" or name.startswith("lm_head."):
+        return name
+    return f"model.{name}" if name.startswith("visual.") else f"model.language_model.{name.removeprefix('model.')}"
+
+
+def read_network(header: Header, kind: str, dtype: torch.dtype) -> Any:
+    """The network of a file, not on the kernel layer yet; packed weights stay packed.
+
+    Raises:
+        LoadError: a tensor is missing, has no place, or has another shape.
+    """
+    import torch
+    import transformers
+    from torch import nn
+
+    from pipegraph.kernels.modules import KernelLinear
+
+    from .reading import Reader
+
+    stored = {n: p for n, p in pieces_of([header]).items() if n not in _NO_WEIGHTS}
+    cls: Any = getattr(transformers, _NETWORKS[kind])
+    with torch.device("meta"):
+        network = cls(cls.config_class(**config_of(kind, stored)))
+    pieces = {_named(kind, name): piece for name, piece in stored.items()}
+    wanted = dict(network.named_parameters())
+    if missing := sorted(wanted.keys() - pieces.keys()):
+        raise LoadError(f"{header.path}: tensors of {cls.__name__} are missing: {', '.join(missing[:5])}")
+    if extra := sorted(pieces.keys() - wanted.keys()):
+        raise LoadError(f"{header.path}: tensors have no place in {cls.__name__}: {', '.join(extra[:5])}")
+    with Reader() as reader:
+        for name, parameter in wanted.items():
+            piece = pieces[name]
+            if piece.shape != tuple(parameter.shape):
+                raise LoadError(f"{header.path}: `{name}` is {list(piece.shape)}, not {list(parameter.shape)}")
+            path, _, leaf = name.rpartition(".")
+            owner = network.get_submodule(path)
+            packed = reader.packed(piece) if leaf == "weight" and isinstance(owner, nn.Linear) else None
+            if packed is not None:
+                KernelLinear.pack(owner, packed)
+            else:
+                owner._parameters[leaf] = nn.Parameter(reader.dense(piece, dtype), requires_grad=False)
+    _make_tables(network)
+    network.tie_weights()
+    return network
+
+
+def _make_tables(network: Any) -> None:
+    """Buffers that no file holds: wavelengths of positions, and the scale of Gemma's embedding."""
+    import torch
+
+    for name, part in list(network.named_modules()):
+        if not any(buffer.is_meta for buffer in part.buffers(recurse=False)):
+            continue
+        if hasattr(part, "scalar_embed_scale"):
+            part.embed_scale = torch.tensor(part.scalar_embed_scale)
+        elif hasattr(part, "config"):
+            network.set_submodule(name, type(part)(config=part.config))
+        else:
+            raise LoadError(f"{type(network).__name__} has a buffer in `{name}` that the loader does not know")
