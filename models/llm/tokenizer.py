@@ -8,6 +8,7 @@ never: its template has written it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Tokenizer:
             raise ValueError(f"{folder} holds no tokenizer that can be opened: {e}") from e
         if not getattr(fast, "is_fast", False):
             raise ValueError(f"the tokenizer of {folder} has no tokenizer.json, and none can be made from its files")
+        if not fast.chat_template and (file := folder / "chat_template.json").is_file():  # older processors' file
+            fast.chat_template = json.loads(file.read_text("utf-8")).get("chat_template")
         return cls(fast)
 
     @property

@@ -277,6 +277,9 @@ def _graph(llm: str, **nodes: tuple[str, dict[str, Any]]) -> Any:
 def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) -> None:
     place = folder("qwen2_5_vl")
     picture = ["image", 0]
+    template = place / "chat_template.jinja"
+    (place / "chat_template.json").write_text(json.dumps({"chat_template": template.read_text()}))
+    template.unlink()
     ask = {"clip": ["llm", 0], "prompt": "What is it?", "max_length": 9}
     said = _graph(place.name, say=("TextGenerate", ask | {"image": picture})).run()["text"]
     assert said != _graph(place.name, say=("TextGenerate", ask)).run()["text"]
