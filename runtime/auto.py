@@ -85,7 +85,7 @@ def _check_able(node: CheckedNode, port: Port, told: Mapping[str, Mapping[str, A
     if unable and not any(facts.get(ability) for facts in told.values()):
         model = ", ".join(f'"{id}"' for id in unable)
         message = f"the model of {model} {port.needs.lacking}"
-        problems.append(Problem(code="unable", message=message, node=node.id, title=node.title, input=port.name))
+        problems.append(Problem(code="unable_model", message=message, node=node.id, title=node.title, input=port.name))
 
 
 def _recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:

@@ -120,7 +120,7 @@ def test_a_model_that_cannot_use_an_input_is_told_before_anything_runs(name: str
     with pytest.raises(GraphError) as caught:
         plan(checked)
     (problem,) = caught.value.problems
-    assert (problem.code, problem.node, problem.input) == ("unable", "q", "image")
+    assert (problem.code, problem.node, problem.input) == ("unable_model", "q", "image")
     assert problem.message == 'the model of "m" reads text only'
     del nodes["q"]["inputs"]["image"]
     plan(check(load({"pipegraph": 1, "nodes": nodes}), CATALOG))
