@@ -208,9 +208,9 @@ def _decode_few_rows(
 ) -> Result:  # fmt: skip
     from .cpu.paged import paged_decode as run
 
-    whole = [x if x is None else x.float().contiguous() for x in (k_scale, v_scale)]
-    caches, places = (k_cache.contiguous(), v_cache.contiguous()), (block_table.contiguous(), seq_lens.contiguous())
-    out, lse = run(q, *caches, *places, *whole, window, scale, softcap, sinks)
+    ks, vs = (x if x is None else x.float().contiguous() for x in (k_scale, v_scale))
+    k, v, table, lengths = (x.contiguous() for x in (k_cache, v_cache, block_table, seq_lens))
+    out, lse = run(q, k, v, table, lengths, ks, vs, window, scale, softcap, sinks)
     return (out, lse) if return_lse else out
 
 

@@ -76,8 +76,8 @@ class Express:
     def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, cache: PagedCache, step: Step) -> Tensor:
         shape = (1, x.shape[0], -1, part.head_dim)
         q, k, v = (_linear(p, x).view(shape) for p in (part.q_proj, part.k_proj, part.v_proj))
-        norms = (part.q_norm.weight, part.k_norm.weight) if self.normed else (None, None)
-        q, k = qk_norm_rope(q.transpose(1, 2), k.transpose(1, 2), *norms, cos, sin, self.eps)
+        q_norm, k_norm = (part.q_norm.weight, part.k_norm.weight) if self.normed else (None, None)
+        q, k = qk_norm_rope(q.transpose(1, 2), k.transpose(1, 2), q_norm, k_norm, cos, sin, self.eps)
         q, k, v = q[0].transpose(0, 1), k[0].transpose(0, 1), v[0]
         layer = cache.layers[part.layer_idx]
         layer.write(step, k, v)
