@@ -92,6 +92,12 @@ class Vision:
         kind = KINDS.get(network.config.model_type)
         return cls(kind, network.config) if kind else None
 
+    def usual(self, **settings: Any) -> Vision:
+        """With the usual settings of its class, or others."""
+        import transformers
+
+        return replace(self, processor=getattr(transformers, self.kind.processor)(**settings))
+
     def prepared(self, folder: Path) -> Vision:
         """With the settings in a model's folder.
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .load import Place
 
 KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
+_PREPARATION: Final = "processor/preprocessor_config.json"
+"""Beside a pipeline's text encoder, how pictures are prepared for it."""
+_PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
+"""The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
 _TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
@@ -76,6 +80,7 @@ def files_of(path: Path) -> list[Path]:
     if folder is None:
         return [path, *tokenizer]
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
+    own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
     return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
 
 
@@ -107,7 +112,7 @@ def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: 
         if recipe is None:
             wanted = ", ".join(k for r in family.recipes for k in r.kinds)
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
-        llm = _load(path, recipe, name, place)
+        llm = _with_eyes(_load(path, recipe, name, place), folder_of(path))
         made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
     return TextEncoder(family, made, ", ".join(dict.fromkeys(names)))
 
@@ -121,6 +126,17 @@ def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     if folder is None:
         return _load_file(path, recipe, name, place)
     return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer_of(path, [recipe]))
+
+
+def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
+    """The model with what says how pictures are prepared for it, if it sees."""
+    from dataclasses import replace
+
+    if llm.vision is None or llm.vision.processor is not None:
+        return llm
+    file = folder.parent / _PREPARATION if folder else None
+    vision = llm.vision.prepared(file.parent) if file and file.is_file() else llm.vision.usual(size=_PIXELS)
+    return replace(llm, vision=vision)
 
 
 def _writes(path: Path, kind: str, llm: LLM) -> bool:

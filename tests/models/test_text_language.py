@@ -234,6 +234,9 @@ def test_a_single_file_is_the_folder(
     for key, weight in made.items():
         assert torch.equal(one.network.state_dict()[key], weight)
     assert one.writes and theirs.writes
+    if kind == "qwen2_5_vl":
+        ids, seen = one.llm.vision.read(torch.rand(60, 90, 3), one.llm.tokenizer)
+        assert seen.grid == (2, 3) and len(ids) == 6 and theirs.llm.vision.processor is not None
     assert not ties("llama", 4096) and ties("qwen3", 2560)
     rotary, wanted = (n.get_decoder().rotary_emb for n in (one.network, theirs.network))
     assert not rotary.inv_freq.is_meta and rotary.inv_freq.shape == wanted.inv_freq.shape
