@@ -99,7 +99,7 @@ def test_a_window_keeps_its_blocks_only_and_a_reply_crosses_it() -> None:
     llm = language_model("mistral")
     start = ready(llm, (5 * PAGE + 3,), chunk=32)
     assert [block is None for block in start.cache.tables[0][0]] == [True] * 4 + [False] * 2
-    whole = ready(llm, (5 * PAGE + 3,))
+    whole = ready(llm, (5 * PAGE + 3,), reuse=False)
     assert float((start.logits - whole.logits).abs().max()) < 1e-4
     reply = greedy(llm, start, 2 * PAGE)
     assert reply.prefilled is not None

@@ -40,9 +40,10 @@ def test_an_int8_cache_stays_near(family: str) -> None:
     error = (torch.stack(found, 1) - theirs.logits).square().mean(-1).sqrt()
     relative = error / theirs.logits.square().mean(-1).sqrt()
     assert 0 < float(relative.median()) <= INT8, relative
-    whole = finish(prefill(llm, Tokens.of(prompts()), kv="int8"))
+    whole = finish(prefill(llm, Tokens.of(prompts()), kv="int8", reuse=False))
     near = float((whole.logits - ready.logits).abs().max())
-    assert near <= 1e-2, "an int8 cache depends on the chunks, beyond a number that rounds the other way"
+    assert near <= 3e-3, "an int8 cache depends on the chunks"  # of what is half a step, some rounds the other way:
+    # each moves a key or value by 1/127 of its largest number, and logits by up to 2e-4, as measured; without, 1e-5
 
 
 def test_the_check_sees_a_small_difference_in_one_weight() -> None:
