@@ -211,9 +211,9 @@ def test_chat_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_missing_model_says_how_to_get_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "nowhere")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(SystemExit) as left:
         main(["validate", "chat.json", "--model", "smollm2"])
     assert left.value.code == 2
