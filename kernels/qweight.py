@@ -34,7 +34,7 @@ TINY: Final = 2.0**-100
 """The least row maximum that a scale is made for: a row of zeros gets codes of zero and a scale that is no denormal."""
 _NIBBLES: Final = 32
 """w4 packs 32 columns in 16 bytes: byte j holds column j (low half) and column j + 16."""
-_CHUNK: Final = 1 << 19
+_CHUNK: Final = 1 << 17
 """Elements that are quantized at once, so that temporaries stay small."""
 
 
@@ -89,10 +89,17 @@ class QWeight:
         elif format == "fp8" and group:
             raise KernelError("fp8 has a scale a row; groups are for q8 and w4")
         _check(format, tuple(weight.shape), group, rotate)
-        parts = [_QUANTIZE[format](rows, group) for rows in _chunks(weight, rotate)]
-        data, scale, *zero = (torch.cat(part) for part in zip(*parts, strict=True))
+        whole: list[Tensor] = []  # made once: parts that are kept until the end would leave memory in pieces
+        done = 0
+        for rows in _chunks(weight, rotate):
+            parts = _QUANTIZE[format](rows, group)
+            whole = whole or [part.new_empty(len(weight), *part.shape[1:]) for part in parts]
+            for out, part in zip(whole, parts, strict=True):
+                out[done : done + len(part)] = part
+            done += len(rows)
+        data, scale, *zero = whole
         if format == "w4":
-            data, (scale, *zero) = pack_nibbles(data), _halves(scale, *zero)
+            scale, *zero = _halves(scale, *zero)
         return QWeight(format, tuple(weight.shape), data, scale, zero[0] if zero else None, group, rotate)
 
     @staticmethod
@@ -281,7 +288,7 @@ def _w4(rows: Tensor, group: int | None) -> tuple[Tensor, ...]:
     if _fits_half(scale) and _fits_half(zero):  # codes are for the scales that will be kept
         scale, zero = scale.half().float(), zero.half().float()
     steps = (parts - zero[..., None]) / scale.masked_fill(scale == 0, 1)[..., None]
-    return steps.round().clamp(0, 15).to(torch.uint8).view(n, k), scale, zero
+    return pack_nibbles(steps.round().clamp(0, 15).to(torch.uint8).view(n, k)), scale, zero
 
 
 _QUANTIZE: Final[Mapping[str, Any]] = {"q8": _q8, "fp8": _fp8, "w4": _w4}

@@ -109,8 +109,7 @@ def _fill(
                     packed[layer] = found, ""
                     continue
                 if quantize and not kept(part.class_name, layer, piece.shape, quantize):
-                    wide = reader.dense(piece, torch.float32, mapped=False).to(device)
-                    packed[layer] = quantized_weight(wide, quantize), quantize
+                    packed[layer] = quantized_weight(reader.passing(piece).to(device), quantize), quantize
                     continue
             _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
     if part.kind in ("t5", "umt5"):

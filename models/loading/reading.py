@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BufferedReader
+from math import prod
 from pathlib import Path
 from typing import Final, Self
 
@@ -33,6 +34,7 @@ class Reader:
     def __init__(self) -> None:
         self._maps: dict[Path, Tensor] = {}
         self._files: dict[Path, BufferedReader] = {}
+        self._spare = torch.empty(0)
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +56,16 @@ class Reader:
         stored = DTYPES[piece.dtype]
         if stored == dtype:
             return self._typed(piece, mapped)
-        return self._cast(piece, stored, dtype)
+        return self._cast(piece, stored, torch.empty(piece.shape, dtype=dtype))
+
+    def passing(self, piece: Piece) -> Tensor:
+        """The tensor in float32, to be quantized: the next call may use the same memory."""
+        if piece.dtype in BLOCKS or piece.scale is not None:
+            return self.dense(piece, torch.float32, mapped=False)
+        count = prod(piece.shape)
+        if self._spare.numel() < count:
+            self._spare = torch.empty(count)
+        return self._cast(piece, DTYPES[piece.dtype], self._spare[:count].view(piece.shape))
 
     def packed(self, piece: Piece) -> QWeight | GgufWeight | None:
         """The matrix as it is packed in the file; None if it is not, or not in rows."""
@@ -80,9 +91,8 @@ class Reader:
         found = self._typed(scale, mapped=False).float()
         return found.reshape(()) if found.numel() == 1 else found.reshape(-1)
 
-    def _cast(self, piece: Piece, stored: torch.dtype, dtype: torch.dtype) -> Tensor:
+    def _cast(self, piece: Piece, stored: torch.dtype, out: Tensor) -> Tensor:
         """Read and cast a part at a time, so that the tensor is never there twice."""
-        out = torch.empty(piece.shape, dtype=dtype)
         flat, done = out.view(-1), 0
         for begin, count in piece.ranges:
             for at in range(begin, begin + count, _CHUNK):

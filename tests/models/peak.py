@@ -1,10 +1,11 @@
-"""Build a text encoder from a file in a process of its own; print in MB how far its memory grew, its network and all.
+"""Build a text encoder from a file in a process of its own.
+
+Prints in MB by how much its memory grew, its network, and what the process took in all.
 
 python peak.py FILE QUANTIZE SMALL_FILE
 """
 
 import re
-import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,5 +30,5 @@ if __name__ == "__main__":
     Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back
     before = resident("VmRSS")
     network: Any = build(part(file, "t5"), torch.device("cpu"), torch.float32, quantize)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(resident("VmHWM") - before, network.pipegraph_nbytes / (1 << 20), most)
+    most = resident("VmHWM")  # not ru_maxrss, which begins with that of the process that started this one
+    print(most - before, network.pipegraph_nbytes / (1 << 20), most)

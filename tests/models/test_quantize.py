@@ -25,6 +25,8 @@ from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, 
 
 SHIPPED = "embedded/flux-tiny"
 PAIRS, PART = 1000, 100
+WORKED_ON = 60
+"""MB that quantizing may take beside the result and the largest tensor."""
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +210,8 @@ def test_memory_while_quantizing(format: str, width: int, hidden: int, layers: i
     ran = subprocess.run([sys.executable, script, file, format, warm], capture_output=True, text=True, check=True)
     grown, result, most = map(float, ran.stdout.split())
     print(f"{format}: {size:.0f} MB file, {result:.0f} MB result, grew by {grown:.0f} MB, whole process {most:.0f} MB")
-    assert 0.9 * result < grown < 0.6 * size
+    largest = 4 * width * hidden / (1 << 20)
+    assert 0.9 * result < grown < min(0.6 * size, result + largest + WORKED_ON)
 
 
 def test_files_that_are_packed_already_stay_so(
