@@ -112,6 +112,9 @@ class Model:
         area = extras.get("area")
         whole = Prepared(Inputs({}), extras.get("strength", 1.0), area, extras.get("mask"))
         part = whole.crop(x).to(self.device)
+        if extras.get("concat_latent_image") is not None:  # the VAE's own latents, as on a LATENT wire
+            beside = self.process_in(extras["concat_latent_image"].to(self.device))
+            extras = {**extras, "concat_latent_image": beside}
         text = _rows("text", text, len(x)).to(self.device, self.dtype)
         inputs = self.family.prepare(self.network, text, extras, part)
         inputs = Inputs({k: _rows(k, v, len(x)).to(self.device) for k, v in inputs.batched.items()}, inputs.shared)

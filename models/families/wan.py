@@ -58,9 +58,10 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     elif extras.get("concat_latent_image") is not None:
         raise ValueError("this network makes clips of text alone: give it no picture to begin with (use an i2v model)")
     if config.image_dim is not None:
-        seen = extras.get("clip_vision_output")
-        states = text.new_zeros(1, 257, config.image_dim) if seen is None else seen["penultimate"]
-        batched["encoder_hidden_states_image"] = states.to(text)
+        raise ValueError(
+            "this network also reads what a CLIP vision model sees in the first picture (Wan 2.1 image to video); not "
+            "supported yet, Wan 2.2's image-to-video models are"
+        )
     return Inputs(batched)
 
 

@@ -123,7 +123,8 @@ def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
         index = read_json(path / "model_index.json")
         folders = [component(path, name) for name, value in index.items() if isinstance(value, list) and value[0]]
         found = [_in_folder(f) for f in folders if (f / "config.json").is_file()]
-        return {p.kind: p for p in found if p and p.kind in kinds}
+        # Of two networks of a kind the first counts: Wan 2.2 has its second expert as `transformer_2`.
+        return {p.kind: p for p in reversed(found) if p and p.kind in kinds}
     only = _in_folder(path) if (path / "config.json").is_file() else None
     if only is None:
         raise LoadError(f"{path} is no folder of a network that pipegraph knows: it needs a model_index.json "

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.models.vae import NotFinite, Step, Vae, Warn, finish, tile_fade, tile_starts
+from pipegraph.models.vae import NotFinite, Step, Vae, Warn, tile_fade, tile_starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,15 @@ class VideoVae(Vae):
                 warn(f"{what} in {str(dtype).removeprefix('torch.')} overflows; made again in float32")
         raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
 
-    def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
-        latent = latent[:, :, None] if latent.ndim == 4 else latent
+    def check(self, latent: Tensor) -> None:
+        """ValueError if it is no latent of this VAE's."""
         if latent.ndim != 5 or latent.shape[1] != self.latent.channels:
             wanted = f"[B, {self.latent.channels}, time, height, width]"
             raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
+
+    def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
+        latent = latent[:, :, None] if latent.ndim == 4 else latent
+        self.check(latent)
         clips, cells, frames = len(latent), latent.shape[2], self.frames_of(latent.shape[2])
         pixels: Tensor | None = None
         at = 0
@@ -142,4 +146,33 @@ class _Memory:
         return pixels
 
 
-__all__ = ["VideoVae", "finish"]
+@dataclass(frozen=True, eq=False)
+class LatentFrames:
+    """Frames of latents z [B, C, T, h, w], decoded when asked for: a clip after the other."""
+
+    vae: VideoVae
+    latent: Tensor
+    warn: Warn
+
+    def __post_init__(self) -> None:
+        self.vae.check(self.latent)
+
+    @property
+    def count(self) -> int:
+        return len(self.latent) * self.vae.frames_of(self.latent.shape[2])
+
+    @property
+    def height(self) -> int:
+        return int(self.latent.shape[3] * self.vae.latent.downscale)
+
+    @property
+    def width(self) -> int:
+        return int(self.latent.shape[4] * self.vae.latent.downscale)
+
+    @property
+    def channels(self) -> int:
+        return 3
+
+    def chunks(self) -> Iterator[Tensor]:
+        for z in self.latent:
+            yield from self.vae.parts(z, self.warn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,9 +13,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.models import paths
+from pipegraph.models.loading.load import Place, load_checkpoint
+from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.video.clip import TensorFrames, Video, silent
 from pipegraph.runtime.files import scratch, write_new
 from pipegraph.runtime.node import NodeEvent, Saved
+
+from . import tiny
 
 T = TypeVar("T")
 torch.set_num_threads(1)
@@ -69,3 +75,36 @@ def frames(count: int, height: int = 16, width: int = 24, channels: int = 3) -> 
 
 def clip(images: Tensor, fps: Fraction | int = 16, audio: Callable[[], Any] = silent) -> Video:
     return Video(TensorFrames(images), Fraction(fps), audio)
+
+
+@pytest.fixture(scope="session")
+def wan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wan") / "t2v"
+    tiny.make(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pipeline() -> Callable[..., Any]:
+    """diffusers' pipeline of a folder, on diffusers' own attention and layers."""
+
+    @cache
+    def load(folder: Path, name: str = "WanPipeline") -> Any:
+        import diffusers
+
+        pipe = getattr(diffusers, name).from_pretrained(folder, local_files_only=True)
+        pipe.set_progress_bar_config(disable=True)
+        return pipe
+
+    return load
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
+    monkeypatch.setattr(paths, "_allowed", {})
+
+    def load(folder: Path) -> Any:
+        paths.allow(folder)
+        return load_checkpoint(checkpoint(str(folder)), Place(torch.device("cpu"), torch.float32))
+
+    return load

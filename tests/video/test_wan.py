@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.models import paths
-from pipegraph.models.loading.load import Place, load_checkpoint, load_model, load_text_encoders, load_vae
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.loading.load import Place, load_model, load_text_encoders, load_vae
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
@@ -30,39 +27,6 @@ CPU = Place(torch.device("cpu"), torch.float32)
 PROMPT, NEGATIVE = "a red apple on the beach", "blue"
 SIZE = (48, 32)
 """Height and width in pixels: no square."""
-
-
-@pytest.fixture(scope="session")
-def wan(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wan") / "t2v"
-    tiny.make(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def pipeline() -> Callable[..., Any]:
-    """diffusers' pipeline of a folder, on diffusers' own attention and layers."""
-
-    @cache
-    def load(folder: Path, name: str = "WanPipeline") -> Any:
-        import diffusers
-
-        pipe = getattr(diffusers, name).from_pretrained(folder, local_files_only=True)
-        pipe.set_progress_bar_config(disable=True)
-        return pipe
-
-    return load
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
-    monkeypatch.setattr(paths, "_allowed", {})
-
-    def load(folder: Path) -> Any:
-        paths.allow(folder)
-        return load_checkpoint(checkpoint(str(folder)), CPU)
-
-    return load
 
 
 class Given:

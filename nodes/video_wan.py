@@ -1,0 +1,164 @@
+"""Wan's clips that begin, or begin and end, with given pictures; clips decoded while they are saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipegraph.runtime.node import RunContext, node, outputs
+
+from .latent import BatchSize
+from .video import Fps
+from .video_latent import Height, Length, Width
+from .wire import Audio, ClipVisionOutput, Conditioning, Image, Latent, Vae, Video
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@outputs
+class Begun:
+    """Conditionings that know the given pictures, and an empty latent of the clip's size."""
+
+    positive: Conditioning
+    negative: Conditioning
+    latent: Latent
+
+
+@node("WanImageToVideo", category="conditioning/video_models")
+def wan_image_to_video(
+    positive: Conditioning,
+    negative: Conditioning,
+    vae: Vae,
+    ctx: RunContext,
+    width: Width = 832,
+    height: Height = 480,
+    length: Length = 81,
+    batch_size: BatchSize = 1,
+    clip_vision_output: ClipVisionOutput | None = None,
+    start_image: Image | None = None,
+) -> Begun:
+    """Let a clip begin with given pictures, for Wan's image-to-video models.
+
+    Args:
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        vae: The model's VAE.
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames: 1, 5, 9, ...
+        batch_size: How many clips.
+        clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
+        start_image: The first frames; scaled to cover the size and cut at the centre.
+    """
+    if start_image is None:
+        return _begun(positive, negative, {"clip_vision_output": clip_vision_output}, width, height, length, batch_size)
+    given, start = _grey(width, height, length), _fitted(start_image, width, height, length, ctx)
+    given[: len(start)] = start
+    latent = vae.encode(given, ctx.warn)
+    mask = latent.new_ones(1, 1, *latent.shape[2:])
+    mask[:, :, : (len(start) - 1) // 4 + 1] = 0
+    extras = {"concat_latent_image": latent, "concat_mask": mask, "clip_vision_output": clip_vision_output}
+    return _begun(positive, negative, extras, width, height, length, batch_size)
+
+
+@node("WanFirstLastFrameToVideo", category="conditioning/video_models")
+def wan_first_last_frame_to_video(
+    positive: Conditioning,
+    negative: Conditioning,
+    vae: Vae,
+    ctx: RunContext,
+    width: Width = 832,
+    height: Height = 480,
+    length: Length = 81,
+    batch_size: BatchSize = 1,
+    clip_vision_start_image: ClipVisionOutput | None = None,
+    clip_vision_end_image: ClipVisionOutput | None = None,
+    start_image: Image | None = None,
+    end_image: Image | None = None,
+) -> Begun:
+    """Let a clip begin and end with given pictures, for Wan's image-to-video models.
+
+    Args:
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        vae: The model's VAE.
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames: 1, 5, 9, ...
+        batch_size: How many clips.
+        clip_vision_start_image: What a vision model sees in the first picture, for Wan 2.1.
+        clip_vision_end_image: What it sees in the last one.
+        start_image: The first frames; scaled to cover the size and cut at the centre.
+        end_image: The last frames; scaled likewise.
+    """
+    import torch
+
+    given = _grey(width, height, length)
+    cells = (length - 1) // 4 + 1
+    # One a frame, and three more before the first: its latent cell is as long as the others'.
+    mask = torch.ones(4 * cells, height // 8, width // 8)
+    if start_image is not None:
+        start = _fitted(start_image, width, height, length, ctx)
+        given[: len(start)] = start
+        mask[: len(start) + 3] = 0
+    if end_image is not None:
+        end = _fitted(end_image, width, height, length, ctx, last=True)
+        given[-len(end) :] = end
+        mask[-len(end) :] = 0
+    seen = [s for s in (clip_vision_start_image, clip_vision_end_image) if s is not None]
+    extras: dict[str, Any] = {"clip_vision_output": seen[0] if seen else None}
+    if start_image is not None or end_image is not None:
+        by_cell = mask.reshape(1, cells, 4, *mask.shape[1:]).transpose(1, 2)
+        extras |= {"concat_latent_image": vae.encode(given, ctx.warn), "concat_mask": by_cell}
+    return _begun(positive, negative, extras, width, height, length, batch_size)
+
+
+@node("VAEDecodeVideo", category="latent/video", title="VAE Decode (Video)")
+def vae_decode_video(samples: Latent, vae: Vae, ctx: RunContext, fps: Fps = 16.0, audio: Audio | None = None) -> Video:
+    """Decode the latent of a clip while it is saved: memory does not grow with its length.
+
+    What reads the clip's frames twice decodes them twice. Several clips of a batch follow one another.
+
+    Args:
+        samples: The latent.
+        vae: The model's VAE, of a video model.
+        fps: Frames a second.
+        audio: Sound; cut, or followed by silence, where its length is another.
+    """
+    from pipegraph.models.video.clip import Video as Clip
+    from pipegraph.models.video.clip import rate, silent
+    from pipegraph.models.video.vae import LatentFrames, VideoVae
+
+    if not isinstance(vae, VideoVae):
+        raise ValueError("this VAE is of a model for pictures: use VAEDecode and CreateVideo")
+    frames = LatentFrames(vae, samples["samples"], ctx.warn)
+    return Clip(frames, rate(fps), (lambda: audio) if audio is not None else silent)
+
+
+def _grey(width: int, height: int, length: int) -> Tensor:
+    """A clip of nothing: middle grey, which is 0 to the VAE."""
+    import torch
+
+    return torch.full((length, height, width, 3), 0.5)
+
+
+def _fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
+    """The pictures at the clip's size, no more of them than it has frames."""
+    from pipegraph.models.images import resize
+
+    if len(image) > length:
+        which = "last" if last else "first"
+        ctx.warn(f"{len(image)} pictures are given, the clip has {length} frames: the {which} are used")
+        image = image[-length:] if last else image[:length]
+    return resize(image[..., :3], width, height, "bilinear", "center")
+
+
+def _begun(
+    positive: Any, negative: Any, extras: dict[str, Any], width: int, height: int, length: int, batch_size: int
+) -> Begun:
+    import torch
+
+    told = {k: v for k, v in extras.items() if v is not None}
+    sides = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
+    latent = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
+    return Begun(*sides, {"samples": latent})

@@ -1,0 +1,26 @@
+"""Decode and save a clip of so many latent frames; prints the peak resident memory in KiB."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from pipegraph.models.families.wan import WAN
+from pipegraph.models.video.vae import VideoVae
+from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video_wan import vae_decode_video
+
+from .conftest import Context, saved
+from .tiny import autoencoder
+
+torch.manual_seed(0)
+vae = VideoVae(autoencoder().eval().requires_grad_(False), WAN.latent, torch.device("cpu"), torch.float32)
+with tempfile.TemporaryDirectory() as folder:
+    context = Context(Path(folder), Path(folder))
+    latent = {"samples": torch.randn(1, 16, int(sys.argv[1]), 12, 16)}
+    saved(save_video(vae_decode_video(latent, vae, context), context, "clip"))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
