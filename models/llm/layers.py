@@ -102,11 +102,16 @@ def attend(
     return out.view(query.shape[0], query.shape[2], *out.shape[1:]), None
 
 
+def on_cpu(x: Tensor) -> bool:
+    """Whether a CPU's own ways are taken: in one place, so that a test can see what a GPU would be given."""
+    return x.is_cpu
+
+
 def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer, settings: dict[str, Any]) -> Tensor:
     """(T, H, D) over the keys of all rows one after the other (Tk, H, D): what they may see and no more."""
     places = step.places[layer.index]
     seen = [0, *accumulate(sum(b - a for a, b in pieces) for pieces in places.reads)]
-    if q.is_cpu:
+    if on_cpu(q):
         rows = [
             _alone(q[a:b], k[c:d], v[c:d], layer.pool.window, settings)
             for (a, b), (c, d) in zip(pairwise(step.bounds), pairwise(seen), strict=True)
@@ -175,7 +180,7 @@ class PagedLayer(CacheLayerMixin):
     def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
         """(T, Hq, D) -> (T, Hq, Dv) over the pages."""
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
-        if step.single and (self.int8 or not q.is_cpu or _compiled(q, places)):
+        if step.single and (self.int8 or not on_cpu(q) or _compiled(q, places)):
             out: Tensor = paged_decode(
                 q, store.k, store.v, places.table, places.ends, k_scale=store.k_scale, v_scale=store.v_scale,
                 window=window, **settings,
@@ -210,7 +215,7 @@ def missing() -> str:
 
 def _write(store: Store, places: Places, k: Tensor, v: Tensor) -> None:
     """Put tokens (T, H, D) into their slots."""
-    if k.is_cpu and store.k_scale is None and len(places.writes) <= 16 and k.shape[0] > len(places.writes):
+    if on_cpu(k) and store.k_scale is None and len(places.writes) <= 16 and k.shape[0] > len(places.writes):
         keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
         for at, slot, n in places.writes:
             keys[slot : slot + n] = k[at : at + n]

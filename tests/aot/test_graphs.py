@@ -22,22 +22,32 @@ from pipegraph.kernels.dispatch import Backend, Op, backends
 from pipegraph.kernels.triton.ahead import SHARED, compiling
 
 Call = tuple[str, Any, tuple[Any, ...], dict[str, Any]]
-FAST = ("flux.json", "", "sm_90")
+FAST = (("flux.json", "", "sm_90"), ("chat.json", "", "sm_90"))
+STEPS = {"steps": 1}
+CHOSEN: dict[str, dict[str, Any]] = {
+    "chat.json": {"max_tokens": 3, "temperature": 0.7},
+    "llm_fork.json": STEPS | {"temperature": 0.7},
+    "llm_to_image.json": STEPS | {"temperature": 0.7},
+}
+"""What graphs are run with; ``STEPS`` if not here."""
+LANGUAGE = {"attention_varlen", "kv_append", "linear", "paged_decode", "qk_norm_rope", "rms_norm", "sample", "swiglu"}
+WIDE = ("sample",)
+"""Ops that get float32 on CUDA, too."""
 
 
-def on_cuda(key: Any) -> Any:
+def on_cuda(key: Any, cast: bool) -> Any:
     """The key of a call, had it been on CUDA."""
     if isinstance(key, torch.device):
         return torch.device("cuda")
-    if key is torch.float32:
+    if key is torch.float32 and cast:
         return torch.bfloat16
     if isinstance(key, tuple):
-        items = [on_cuda(item) for item in key]
+        items = [on_cuda(item, cast) for item in key]
         return type(key)(*items) if hasattr(key, "_fields") else type(key)(items)
     return key
 
 
-def without_memory(value: Any, cast: bool = True) -> Any:
+def without_memory(value: Any, cast: bool) -> Any:
     """Arguments of a call, had it been on CUDA; what a packed weight holds keeps its dtypes."""
     if isinstance(value, Tensor):
         dtype = torch.bfloat16 if cast and value.dtype == torch.float32 else value.dtype
@@ -67,7 +77,9 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Call]:
         def note(*args: Any, **options: Any) -> Any:
             known = (self.name, key, strides(args))
             if known not in calls:
-                calls[known] = (self.name, key, without_memory(args), options | without_tensors(options))
+                cast = self.name not in WIDE
+                given = {name: without_memory(value, cast) for name, value in options.items()}
+                calls[known] = (self.name, key, without_memory(args, cast), given)
             return chosen.fn(*args, **options)
 
         return dataclasses.replace(chosen, fn=note)
@@ -76,17 +88,13 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Call]:
     return calls
 
 
-def without_tensors(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: without_memory(value) for name, value in options.items()}
-
-
 def compile_all(calls: dict[Hashable, Call], architecture: str) -> tuple[dict[str, int], list[Any]]:
     """Compile what Triton's back ends would launch for the calls; back ends chosen by rank, and all launches."""
     by_rank: dict[str, int] = {}
     with compiling(architecture) as launches:
         for name, key, args, options in calls.values():
             op = dispatch._ops[name]
-            signature = op.describe(on_cuda(key))
+            signature = op.describe(on_cuda(key, name not in WIDE))
             best = op._best(signature).name
             by_rank[f"{name}/{best}"] = by_rank.get(f"{name}/{best}", 0) + 1
             able = [b for b in backends(name).values() if b.name.startswith("triton") and not b.verdict(signature)]
@@ -97,19 +105,33 @@ def compile_all(calls: dict[Hashable, Call], architecture: str) -> tuple[dict[st
 
 
 def every() -> list[Any]:
-    """(graph, quantization, architecture), all but one marked slow."""
-    combinations = [(FAST[0], quantize, arch) for quantize in ("", "q8", "fp8", "w4") for arch in SHARED]
-    combinations += [(name, "", "sm_90") for name in ready_made.names() if name.startswith("flux") and name != FAST[0]]
-    return [pytest.param(*c, marks=() if c == FAST else pytest.mark.slow) for c in combinations]
+    """(graph, quantization, architecture): every graph once, and two in all ways; all but ``FAST`` marked slow."""
+    combinations = [("flux.json", quantize, arch) for quantize in ("", "q8", "fp8", "w4") for arch in SHARED]
+    combinations += [("chat.json", "", arch) for arch in SHARED]
+    known = {name for name, _, _ in combinations}
+    combinations += [(name, "", "sm_90") for name in ready_made.names() if name not in known]
+    return [pytest.param(*c, marks=() if c in FAST else pytest.mark.slow) for c in combinations]
 
 
 @pytest.mark.parametrize(("name", "quantize", "architecture"), every())
 def test_every_launch_compiles(
-    name: str, quantize: str, architecture: str, noted: dict[Hashable, Call], tmp_path: Path
+    name: str,
+    quantize: str,
+    architecture: str,
+    noted: dict[Hashable, Call],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    run: Callable[..., Any] = pg.load(name, out=tmp_path, quantize=quantize).run
-    run(seed=1, steps=1)
-    assert {call[0] for call in noted.values()} >= {"attention", "linear"}
+    monkeypatch.setattr("pipegraph.models.llm.layers.on_cpu", lambda x: False)
+    graph = pg.load(name, out=tmp_path, quantize=quantize)
+    run: Callable[..., Any] = graph.run
+    chosen = CHOSEN.get(name, STEPS)
+    run(**{"seed": 1} if "seed" in graph.inputs else {}, **chosen)
+    ops = {call[0] for call in noted.values()}
+    if "steps" in chosen:
+        assert ops >= {"attention", "linear"}
+    if name in CHOSEN:
+        assert ops >= LANGUAGE
     by_rank, launches = compile_all(noted, architecture)
     assert len(launches) >= len(noted)
     assert all(launch.kernel.metadata.shared <= SHARED[architecture] * 1024 for launch in launches)
