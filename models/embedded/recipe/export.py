@@ -62,8 +62,9 @@ def card(recommend: dict[str, Any], base: str | None = None) -> dict[str, Any]:
 
 
 def _edit(path: Path, **changes: Any) -> None:
-    """Change entries of a JSON file."""
+    """Change entries of a JSON file, and forget the folder that the network was once read from."""
     config = json.loads(path.read_text("utf-8")) | changes
+    config.pop("_name_or_path", None)
     path.write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
@@ -87,6 +88,8 @@ def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str,
         module.half()
     pipeline(nets, vae).save_pretrained(out, safe_serialization=True)
     _any_transformers(out)
+    for name in ("transformer", "vae"):
+        _edit(out / name / "config.json")
     if base:
         for name in ("vae", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2"):
             shutil.rmtree(out / name)
