@@ -61,7 +61,7 @@ def card(recommend: dict[str, Any], base: str | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _edit(path: Path, **changes: Any) -> None:
+def edit_config(path: Path, **changes: Any) -> None:
     """Change entries of a JSON file, and forget the folder that the network was once read from."""
     config = json.loads(path.read_text("utf-8")) | changes
     config.pop("_name_or_path", None)
@@ -71,11 +71,11 @@ def _edit(path: Path, **changes: Any) -> None:
 def _any_transformers(folder: Path) -> None:
     """Make transformers 4 and 5 read the folder alike: the tokenizers' class, and float32 whatever is stored."""
     fast = "PreTrainedTokenizerFast"
-    _edit(folder / "model_index.json", tokenizer=["transformers", fast], tokenizer_2=["transformers", fast])
+    edit_config(folder / "model_index.json", tokenizer=["transformers", fast], tokenizer_2=["transformers", fast])
     for name in ("tokenizer", "tokenizer_2"):
-        _edit(folder / name / "tokenizer_config.json", tokenizer_class=fast)
+        edit_config(folder / name / "tokenizer_config.json", tokenizer_class=fast)
     for name in ("text_encoder", "text_encoder_2"):
-        _edit(folder / name / "config.json", dtype="float32", torch_dtype="float32")
+        edit_config(folder / name / "config.json", dtype="float32", torch_dtype="float32")
 
 
 def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str, Any], base: str | None = None) -> None:
@@ -89,7 +89,7 @@ def write(nets: TextToImage, vae: AutoencoderKL, out: Path, recommend: dict[str,
     pipeline(nets, vae).save_pretrained(out, safe_serialization=True)
     _any_transformers(out)
     for name in ("transformer", "vae"):
-        _edit(out / name / "config.json")
+        edit_config(out / name / "config.json")
     if base:
         for name in ("vae", "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2"):
             shutil.rmtree(out / name)

@@ -20,6 +20,7 @@ from torch.nn.functional import max_pool2d
 
 from pipegraph.models.images import canny
 
+from .export import edit_config
 from .follow_up import EMBEDDED, Trainer, captioned, frozen_base, noised, prompt_ids
 from .measure import sigmas
 from .networks import TEXT_TOKENS, TextToImage, grid_ids, pack, unpack
@@ -151,6 +152,7 @@ def main() -> None:
         net = fresh(nets)
         train(nets, vae, net, args.minutes, args.batch, args.rate)
         net.half().save_pretrained(args.out)
+        edit_config(args.out / "config.json")
     net = FluxControlNetModel.from_pretrained(args.out, low_cpu_mem_usage=False).float().eval()
     best = json.loads((EMBEDDED / "flux-tiny/card.json").read_text("utf-8"))["recommend"]
     result = measure(nets, vae, net, args.count, best)

@@ -8,6 +8,7 @@ As ``codec.py`` for pictures: it defines the latent space, so the transformer ne
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,7 +67,7 @@ def clips(count: int, rng: random.Random, *, held_out: bool = False) -> Tensor:
 
 def fit(examples: Tensor, channels: int, path: Path) -> None:
     """Fit the codec; as in ``codec.py`` latents are scaled by the square root of their deviation."""
-    found = {}
+    found: dict[str, Any] = {}
     for part, group in ((examples[:, :, :1], 1), (examples[:, :, 1:], GROUP)):
         x = patches(part).flatten(0, 3).numpy()
         variance, vectors = np.linalg.eigh(np.cov((x - (mean := x.mean(0))).T))

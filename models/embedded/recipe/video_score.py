@@ -170,15 +170,14 @@ def measure(
         count, 16, (FRAMES - 1) // 4 + 1, SIZE // 8, SIZE // 8, generator=torch.Generator().manual_seed(3)
     )
     clips = []
-    decode = VideoCodec().decode
+    net, codec = autoencoder().eval(), VideoCodec()
     if vae:
-        net = autoencoder().eval()
         net.load_state_dict({k: v.float() for k, v in load_file(vae).items()})
-        decode = lambda z: net.decode(z).sample  # noqa: E731
     for i in range(0, count, 8):
         some = [caption(s, rng) for s in scenes[i : i + 8]]
         with torch.no_grad():
-            clips.append(decode(generate(nets, some, noise[i : i + 8], steps, cfg, shift)))
+            z = generate(nets, some, noise[i : i + 8], steps, cfg, shift)
+            clips.append(net.decode(z).sample if vae else codec.decode(z))
     shown = ((torch.cat(clips).clamp(-1, 1) + 1) * 127.5).permute(0, 2, 3, 4, 1).numpy()
     verdicts = [score(c, s) for c, s in zip(shown, scenes, strict=True)]
     return {**table(verdicts), "flicker": round(float(np.mean([flicker(c) for c in shown])), 2)}, shown
