@@ -48,8 +48,8 @@ def vae_decode_tiled(
         vae: The model's VAE.
         tile_size: Side of a tile in pixels.
         overlap: How far tiles overlap, in pixels; at most a quarter of a tile.
-        temporal_size: Frames a tile is long; for video only.
-        temporal_overlap: Frames by which tiles overlap in time; for video only.
+        temporal_size: Frames a tile is long; not used by VAEs that decode frame by frame, as Wan's does.
+        temporal_overlap: Frames by which tiles overlap in time; likewise.
     """
     if overlap > tile_size // 4:
         ctx.warn(f"overlap {overlap} is more than a quarter of tile_size {tile_size}; {tile_size // 4} is used")

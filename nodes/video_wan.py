@@ -159,6 +159,6 @@ def _begun(
     import torch
 
     told = {k: v for k, v in extras.items() if v is not None}
-    sides = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
+    first, second = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
     latent = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
-    return Begun(*sides, {"samples": latent})
+    return Begun(first, second, {"samples": latent})

@@ -54,7 +54,7 @@ def test_a_clip_from_pictures_equals_diffusers(
         made = wan_image_to_video(*texts(clip), vae, context, **sizes, start_image=start)
     assert made.latent["samples"].shape == noise().shape and not context.warnings
     latents = run(model, made.positive, made.negative, noise())
-    options = {"image": as_pipe(start)} | ({"last_image": as_pipe(end)} if last else {})
+    options: dict[str, Any] = {"image": as_pipe(start)} | ({"last_image": as_pipe(end)} if last else {})
     expected = reference(pipeline(i2v, "WanImageToVideoPipeline"), noise(), 9, **options)
     assert (latents - expected).abs().max() < TOLERANCE
     other = wan_image_to_video(*texts(clip), vae, context, **sizes, start_image=end)
