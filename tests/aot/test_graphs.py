@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph import api
 from pipegraph.graphs import ready_made
 from pipegraph.kernels import dispatch
 from pipegraph.kernels.dispatch import Backend, Op, backends
@@ -123,6 +124,7 @@ def test_every_launch_compiles(
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr("pipegraph.models.llm.layers.on_cpu", lambda x: False)
+    api.runner.cache_clear()  # what an earlier run has made would not be made again
     graph = pg.load(name, out=tmp_path, quantize=quantize)
     run: Callable[..., Any] = graph.run
     chosen = CHOSEN.get(name, STEPS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -64,6 +67,24 @@ def test_nan_stays_in_its_row() -> None:
     x[1, 5] = torch.nan
     for weight in weights(9, 64).values():
         assert product(x, weight).isnan().all(1).tolist() == [False, True, False]
+
+
+@pytest.mark.slow
+def test_numba_leaves_torchs_threads() -> None:
+    """numba starts its own through OpenMP, where torch keeps how many it uses."""
+    code = (
+        "import torch; torch.set_num_threads(1); import pipegraph.kernels.cpu.few_rows; print(torch.get_num_threads())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "1"
+
+
+def test_what_is_prepared_goes_with_the_weight() -> None:
+    weight = QWeight.quantize(torch.ones(4, 32), "q8")
+    product(torch.ones(1, 32), weight)
+    gone = weakref.ref(weight)
+    del weight
+    assert gone() is None
 
 
 def test_nothing_to_do() -> None:

@@ -80,6 +80,20 @@ def test_while_loading_and_afterwards_are_the_same(format: str, exact: Any) -> N
     assert noted({"a": at_once.network, "b": exact[0].network}) == {"a": told}
 
 
+@pytest.mark.parametrize("format", ["q8", "w4", "fp8"])
+def test_output_layers_of_language_models_get_8_bits(format: str) -> None:
+    network = nn.Module()
+    network.body, network.lm_head = nn.Linear(64, 64), nn.Linear(64, 128, bias=False)
+    network.embed_tokens = nn.Embedding(128, 64, _weight=network.lm_head.weight)
+    made: Any = quantized(network, format)
+    assert made.body.weight.format == format
+    assert made.embed_tokens.weight is network.embed_tokens.weight
+    if format == "fp8":
+        assert made.lm_head.weight is network.lm_head.weight
+    else:
+        assert made.lm_head.weight.format == "q8" and made.lm_head.precision == "exact"
+
+
 def test_what_is_packed_stays_so(exact: Any) -> None:
     once = quantized(exact[0].network, "q8")
     assert formats(quantized(once, "w4")) == formats(once)
