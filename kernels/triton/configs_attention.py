@@ -32,7 +32,7 @@ _TABLES: Final = {
     "gfx942": {64: Config(64, 64, 4, 1), 128: Config(64, 32, 4, 1), 256: Config(64, 32, 4, 1)},
 }
 """Architecture -> head size up to which it holds -> config, for 16-bit tensors."""
-_SINGLE: Final = {64: Config(64, 32, 8, 1), 128: Config(32, 32, 8, 1), 256: Config(32, 32, 8, 1)}
+_SINGLE: Final = {64: Config(64, 32, 8, 2), 128: Config(32, 32, 8, 1), 256: Config(32, 32, 8, 1)}
 """float32, which no tensor core computes exactly, on every architecture."""
 _NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
 
@@ -52,7 +52,7 @@ def attention_config(arch: str, itemsize: int, head_size: int, queries: int, mas
     table = _SINGLE if itemsize == 4 else _TABLES.get(_NEAREST.get(arch, arch), _SMALL)
     found = next(config for size, config in table.items() if head_size <= size)
     if masked:
-        found = found._replace(keys=32)
+        found = found._replace(keys=32, warps=8 if found.rows == 128 else found.warps)
     if queries <= found.rows // 2:  # few queries: no rows in vain, and as many blocks as there are heads
         rows = max(16, 1 << (queries - 1).bit_length())
         return found._replace(rows=rows, warps=4 if rows >= 64 or itemsize == 4 else min(4, found.warps))

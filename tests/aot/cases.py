@@ -212,8 +212,3 @@ REPRESENTATIVE = (
 CASES = {case.name: case for case in _cases()}
 FAST = {name: CASES[name].on[i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}
 """Case -> the architecture that it is compiled for on each commit: each its own, in turn."""
-SPILLS: dict[tuple[str, str], int] = {
-    ("attention D64 float32", "sm_90"): 408,  # no tensor cores: slow anyway
-    ("attention D64 bias", "sm_90"): 104,
-}
-"""(case, architecture) -> bytes of a stack frame that are put up with, beyond 32."""
