@@ -84,7 +84,8 @@ def attend_pixels(block: Any, x: Tensor) -> Tensor:
     frames = x.movedim(2, 1).flatten(0, 1)
     q, k, v = block.to_qkv(block.norm(frames)).flatten(2).mT[:, None].chunk(3, dim=-1)
     y = block.proj(attention(q, k, v)[:, 0].mT.reshape(frames.shape))
-    return x + y.unflatten(0, (x.shape[0], x.shape[2])).movedim(1, 2)
+    shown: Tensor = y.unflatten(0, (x.shape[0], x.shape[2])).movedim(1, 2)
+    return x + shown
 
 
 class LayerAttnProcessor:

@@ -105,7 +105,8 @@ def few_rows(
 
     n, k = weight.shape
     y = product(x.reshape(-1, k), weight).view(*x.shape[:-1], n)
-    if bias is low_rank is weight.low_rank is act is gate is residual is None:  # a token has hundreds of such products
+    more = bias is not None or low_rank is not None or weight.low_rank is not None
+    if not (more or act or gate is not None or residual is not None):  # a token has hundreds of such products
         return _as(y, x.dtype)
     return _finish_wide(y, x.float(), bias, side_paths(weight, low_rank), act, gate, residual).to(x.dtype)
 

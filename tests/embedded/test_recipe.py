@@ -55,9 +55,9 @@ def test_facts_of_a_caption() -> None:
     whole, each = reading.facts(scene, words)
     assert whole[0] == world.OBJECTS.index("apple") + 1 and whole[3] == 0 and whole[5] == 1
     red, of, blue = each[1], each[4], each[9]
-    assert red == each[2] == [1, whole[0], world.COLOURS.index("red") + 1, 1, reading.IGNORE]
-    assert each[6][3] == 2 and of == [0, *[reading.IGNORE] * 4]
-    assert blue == [2, *[reading.IGNORE] * 3, world.BACKGROUNDS.index("blue")]
+    assert red == each[2] == [1, whole[0], world.COLOURS.index("red") + 1, 1, reading.IGNORE, 1, 0]
+    assert each[6][3] == 2 and each[6][6] == 1 and of == [0, *[reading.IGNORE] * 6]
+    assert blue == [2, *[reading.IGNORE] * 3, world.BACKGROUNDS.index("blue"), *[reading.IGNORE] * 2]
 
 
 def test_the_scorer_knows_real_renders_and_is_not_fooled() -> None:

@@ -67,7 +67,8 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         **COMMON, attn_layer_indices=[1], mamba_n_heads=4, mamba_d_state=8, mamba_chunk_size=8
     ),
     "falcon_h1": lambda: hf.FalconH1Config(
-        **COMMON, head_dim=16, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_state=8, mamba_chunk_size=8, key_multiplier=0.5
+        **{**COMMON, "head_dim": 16}, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_state=8, mamba_chunk_size=8,
+        key_multiplier=0.5,
     ),
     "qwen3_next": lambda: hf.Qwen3NextConfig(
         **FOUR, **MOE, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -175,7 +175,7 @@ def random_llama(tokenizer: Tokenizer, **config: Any) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(1)
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96,
         "initializer_range": 0.3, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 128,
@@ -213,7 +213,7 @@ def test_gguf_files_stay_packed_and_answer_as_the_unpacked(
 def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: str) -> None:
     import transformers as hf
 
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 7,
         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.3,
         "pad_token_id": None,
@@ -225,7 +225,7 @@ def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: 
             "short_factor": [1.0] * 8, "long_factor": [1.0 + i for i in range(8)], "attention_factor": 1.1,
         }  # fmt: skip
         config: Any = hf.Phi3Config(**sizes, rope_parameters=rope, original_max_position_embeddings=16)
-        config.head_dim, network = 16, hf.Phi3ForCausalLM(config)
+        config.head_dim, network = 16, cast(Any, hf.Phi3ForCausalLM(config))
     else:
         config = hf.Gemma3TextConfig(**sizes, head_dim=32, sliding_window=8, query_pre_attn_scalar=32)
         config.rope_parameters["full_attention"]["rope_theta"] = 10000.0

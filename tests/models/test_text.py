@@ -8,7 +8,7 @@ import torch
 from pipegraph.models import paths
 from pipegraph.models.loading.load import Place, load_text_encoders
 from pipegraph.models.loading.source import encoder_files
-from pipegraph.models.text import TextEncoder, weighted
+from pipegraph.models.text import Encoder, TextEncoder, weighted
 from pipegraph.models.words import unread
 
 
@@ -23,6 +23,7 @@ def clip() -> TextEncoder:
 )
 def test_tokens_equal_transformers(clip: TextEncoder, text: str) -> None:
     for encoder in clip.encoders.values():
+        assert isinstance(encoder, Encoder)
         expected = encoder.tokenizer(text, padding="max_length", truncation=True, max_length=16)["input_ids"]
         assert list(encoder.tokenize(text).ids) == expected
 
@@ -121,8 +122,9 @@ def test_states_equal_transformers(clip: TextEncoder) -> None:
     for name, network, ours in [
         ("clip_l", "text_encoder", extras["pooled_output"]), ("t5xxl", "text_encoder_2", states),
     ]:  # fmt: skip
-        net, tokenizer = _stock(network), clip.encoders[name].tokenizer
-        ids = tokenizer(text, padding="max_length", max_length=16, return_tensors="pt")["input_ids"]
+        net, encoder = _stock(network), clip.encoders[name]
+        assert isinstance(encoder, Encoder)
+        ids = encoder.tokenizer(text, padding="max_length", max_length=16, return_tensors="pt")["input_ids"]
         with torch.no_grad():
             out = net(input_ids=ids)
         expected = out.pooler_output if name == "clip_l" else out.last_hidden_state
