@@ -1,5 +1,8 @@
 """``pipegraph bench llm``: our decoding beside transformers' ``generate`` on the same weights in one process.
 
+Of a GGUF file ours reads the packed weights, transformers the unpacked ones, and llama.cpp, where the package
+``xllamacpp`` is installed, the file itself.
+
 The floor is what reading the weights once costs: one product of a vector with each matrix, in order, at float32.
 """
 
@@ -9,20 +12,26 @@ import copy
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from pipegraph.models.loading.headers import LoadError
 from pipegraph.models.quantize import quantized
 
 from .decode import decode
 from .llm import LLM, Tokens
+from .load import find, load_llm
 from .prefill import Prefilled, prefill
 from .sampling import SamplingParams
 
 R = TypeVar("R")
+Way = Callable[[], tuple[float, float]]
+"""Runs once: seconds to read the prompt, and for a token of the reply."""
 SHAPES: dict[str, dict[str, int]] = {
     "135m": dict(
         vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
@@ -76,15 +85,48 @@ def bench(
 
     The clock is the processor's with one thread, else that on the wall.
     """
-    torch.set_num_threads(threads)
     clock = time.process_time if threads == 1 else time.perf_counter
     network = _network(shape)
-    ids = torch.randint(0, SHAPES[shape]["vocab_size"], (1, prompt), generator=torch.Generator().manual_seed(0))
-    ways: dict[str, Callable[[], tuple[float, float]]] = {
-        "transformers": lambda: _generate(network, ids, tokens, clock)
-    }
+    ids = _prompt(SHAPES[shape]["vocab_size"], prompt)
+    ways: dict[str, Way] = {"transformers": lambda: _generate(network, ids, tokens, clock)}
     for format in formats:
         ways[f"ours {format}"] = _ours(_in(network, format), ids, tokens, clock)
+    said = "processor time, one thread" if threads == 1 else f"time on the wall, {threads} threads"
+    return _in_turns(network, ways, prompt, rounds, threads, clock, said)
+
+
+def bench_file(name: str, prompt: int = 64, tokens: int = 16, rounds: int = 3, threads: int = 1) -> Result:
+    """Measure a GGUF file in turns, on the wall; transformers reads it through the package ``gguf``."""
+    from transformers import AutoModelForCausalLM
+
+    file = find(name)
+    if file.suffix != ".gguf":
+        raise LoadError(f"{file} is no GGUF file")
+    network = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32).eval()
+    network.generation_config.eos_token_id = None
+    llm, clock = load_llm(name, torch.device("cpu"), torch.float32), time.perf_counter
+    ids = _prompt(llm.facts.vocabulary, prompt)
+    ways: dict[str, Way] = {
+        "transformers": lambda: _generate(network, ids, tokens, clock),
+        "ours packed": _ours(llm, ids, tokens, clock),
+    }
+    if find_spec("xllamacpp"):
+        ways["llama.cpp"] = _llama_cpp(file, ids, tokens, threads)
+    return _in_turns(
+        network, ways, prompt, rounds, threads, clock, f"time on the wall, {threads} thread{'s' * (threads > 1)}"
+    )
+
+
+def _prompt(vocabulary: int, count: int) -> torch.Tensor:
+    """Random ids [1, count]."""
+    return torch.randint(0, vocabulary, (1, count), generator=torch.Generator().manual_seed(0))
+
+
+def _in_turns(
+    network: Any, ways: dict[str, Way], prompt: int, rounds: int, threads: int, clock: Callable[[], float], said: str
+) -> Result:
+    """The best of rounds of each way, each once before."""
+    torch.set_num_threads(threads)
     for way in ways.values():
         way()
     floors: list[float] = []
@@ -94,7 +136,6 @@ def bench(
         for name, way in ways.items():
             times[name].append(way())
     rows = [Row(name, min(t[0] for t in found), min(t[1] for t in found)) for name, found in times.items()]
-    said = "processor time, one thread" if threads == 1 else f"time on the wall, {threads} threads"
     return Result(tuple(rows), min(floors), prompt, said)
 
 
@@ -140,7 +181,25 @@ def _generate(network: Any, ids: torch.Tensor, tokens: int, clock: Callable[[], 
     return taken[0], (taken[1] - taken[0]) / tokens
 
 
-def _ours(llm: LLM, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) -> Callable[[], tuple[float, float]]:
+def _llama_cpp(file: Path, ids: torch.Tensor, tokens: int, threads: int) -> Way:
+    """llama.cpp's own timings of the same greedy completion."""
+    import xllamacpp
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path, settings.verbosity, settings.n_parallel = str(file), 0, 1
+    settings.n_ctx = ids.shape[1] + tokens + 32
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(settings)
+    ask = dict(prompt=ids[0].tolist(), n_predict=tokens + 1, temperature=0, ignore_eos=True, cache_prompt=False)
+
+    def way() -> tuple[float, float]:
+        timings = server.handle_completions(ask)["timings"]
+        return timings["prompt_ms"] / 1000, timings["predicted_per_token_ms"] / 1000
+
+    return way
+
+
+def _ours(llm: LLM, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) -> Way:
     prompt = Tokens.of(ids.tolist())
 
     def way() -> tuple[float, float]:

@@ -47,14 +47,22 @@ def kernels(
 @click.option(
     "--shape", default="135m", show_default=True, type=click.Choice(["135m", "tiny"]), help="Size of a Llama."
 )
+@click.option("--model", help="A GGUF file among your models, as it is, beside llama.cpp if xllamacpp is there.")
 @click.option("--formats", default="fp32,q8,w4", show_default=True, help="Of our weights, comma between them.")
 @click.option("--prompt", type=click.IntRange(1, 4000), default=64, show_default=True, help="Tokens to read.")
 @click.option("--tokens", type=click.IntRange(1), default=16, show_default=True, help="Tokens to make.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Each way is run so often.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Of the CPU.")
-def llm(shape: str, formats: str, prompt: int, tokens: int, rounds: int, threads: int) -> None:
-    """Time a language model with random weights on the CPU beside transformers' generate on the same weights."""
-    from pipegraph.models.llm.bench import bench
+def llm(shape: str, model: str | None, formats: str, prompt: int, tokens: int, rounds: int, threads: int) -> None:
+    """Time a language model on the CPU beside transformers' generate on the same weights."""
+    from pipegraph.models.llm.bench import bench, bench_file
+
+    if model:
+        try:
+            result = bench_file(model, prompt, tokens, rounds, threads)
+        except (LookupError, ImportError) as error:
+            raise click.UsageError(str(error)) from None
+        return click.echo(result.table())
 
     names = tuple(name for name in formats.split(",") if name)
     if unknown := set(names) - {"fp32", "q8", "w4", "fp8"}:
