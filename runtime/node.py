@@ -9,8 +9,8 @@
         \"\"\"
         return 1 - image
 
-Types come from annotations, limits from ``annotated_types`` and the markers below, texts from the docstring. What is
-wrong with a declaration is a ``DeclarationError`` when the file is imported. Torch-free.
+Types come from annotations, limits from ``annotated_types`` and the markers of ``marks.py``, texts from the docstring.
+What is wrong with a declaration is a ``DeclarationError`` when the file is imported. Torch-free.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ from typing import (
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 from .errors import DeclarationError
+from .marks import Auto, Choices, FileInput, FileName, Multiline, Needs, OneMoreThan, Seed, Step, Under, Wire
+from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
+
+__all__ = [
+    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Lazy",
+    "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress", "RunContext",
+    "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs", "node", "outputs",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,90 +57,6 @@ Effect = Literal["pure", "random", "writes", "volatile"]
 volatile: never cached."""
 MISSING: Final = object()
 PLAIN_TYPES: Final = {int: "INT", float: "FLOAT", str: "STRING", bool: "BOOLEAN"}
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """Marks an annotation with the name of its wire type: ``Annotated[Tensor, Wire("IMAGE")]``. ``*`` is any type."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """A STRING input whose legal values are computed, without torch, when the graph is checked."""
-
-    names: Callable[[], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class FileInput:
-    """A STRING input that names files; their contents are part of the node's cache key.
-
-    ``find`` turns the name into the files or folders it stands for, or raises ``LookupError`` with a sentence that
-    says where was looked. ``names`` lists what could be named, for hints and forms.
-    """
-
-    find: Callable[[str], Sequence[Path]]
-    names: Callable[[], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class FileName:
-    """A STRING input from which the name of a file to write is made; a bad one is found before anything runs.
-
-    ``example`` gives a name for ``RunContext.write`` as the node will make it from the text.
-    """
-
-    example: Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Auto:
-    """The value ``"auto"`` is allowed: the plan puts the model's recommendation for ``key`` in its place."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Under:
-    """An input that there is only while the COMBO input ``choice`` is ``value``; graphs name it ``choice.name``."""
-
-    choice: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """A linked input that the model must be able to use: the ``recommend`` of its loader says ``ability: True``."""
-
-    ability: str
-    lacking: str
-    """What a model does that cannot, e.g. ``reads text only``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How far one click moves a number in a form."""
-
-    by: float
-
-
-@dataclass(frozen=True, slots=True)
-class OneMoreThan:
-    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4."""
-
-    multiple: int
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Multiline:
-    """A STRING shown as a text area."""
 
 
 class Lazy(Protocol[T_co]):
@@ -205,53 +129,6 @@ class RunContext(Protocol):
         against other writers. A name that leaves the folder is refused.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Yielded by a node: ``done`` of ``total`` steps, tiles or tokens."""
-
-    done: int
-    total: int
-    unit: str = "it"
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Yielded by a node: a small picture of work in progress, uint8 [H, W, 3] as an array."""
-
-    pixels: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Yielded by a node: a piece of text as it is made, or a text to show."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """Yielded by a node for each token of a text as it is made; all pieces of a sequence together are its text."""
-
-    text: str
-    """May be empty, where a character or a stop string may still come of it."""
-    id: int = -1
-    """-1: no token, but the rest of the text."""
-    sequence: int = 0
-    """Index in the batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """Yielded by a node: a file that was written; ``kind`` is ``image``, ``video``, ``audio`` or ``text``."""
-
-    path: Path
-    kind: str = "image"
-    temporary: bool = False
-
-
-NodeEvent = Progress | Preview | Text | Token | Saved
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""What ``Annotated[...]`` may say of an input or output of a node. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Marks an annotation with the name of its wire type: ``Annotated[Tensor, Wire("IMAGE")]``. ``*`` is any type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A STRING input whose legal values are computed, without torch, when the graph is checked."""
+
+    names: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    """A STRING input that names files; their contents are part of the node's cache key.
+
+    ``find`` turns the name into the files or folders it stands for, or raises ``LookupError`` with a sentence that
+    says where was looked. ``names`` lists what could be named, for hints and forms.
+    """
+
+    find: Callable[[str], Sequence[Path]]
+    names: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A STRING input from which the name of a file to write is made; a bad one is found before anything runs.
+
+    ``example`` gives a name for ``RunContext.write`` as the node will make it from the text.
+    """
+
+    example: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """The value ``"auto"`` is allowed: the plan puts the model's recommendation for ``key`` in its place."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """An input that there is only while the COMBO input ``choice`` is ``value``; graphs name it ``choice.name``."""
+
+    choice: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A linked input that the model must be able to use: the ``recommend`` of its loader says ``ability: True``."""
+
+    ability: str
+    lacking: str
+    """What a model does that cannot, e.g. ``reads text only``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far one click moves a number in a form."""
+
+    by: float
+
+
+@dataclass(frozen=True, slots=True)
+class OneMoreThan:
+    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4."""
+
+    multiple: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiline:
+    """A STRING shown as a text area."""
