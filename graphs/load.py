@@ -56,12 +56,12 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
         return loads(found, source=path.name, partial=partial)
     try:
         with path.open("rb") as file:
-            if clip.is_clip(file.read(12)):  # may be larger than memory
+            head = file.read(12)
+            if clip.is_clip(head):  # may be larger than memory
                 return _from_texts(clip.texts(file), str(path))
-            file.seek(0)
-            data = file.read()
+            data = head + file.read()  # a pipe cannot be wound back
     except OSError as e:
-        message = f'cannot read "{path}": {e.strerror}'
+        message = f'cannot read "{path}": {e.strerror or e}'
         raise GraphError([Problem(code="file_not_found", message=message)]) from e
     return loads(data, source=str(path), partial=partial)
 

@@ -85,14 +85,14 @@ def test_test_runs_lint_types_and_tests_in_the_checkout(env: dict[str, str], tmp
 def test_test_without_arguments_interprets_and_compiles_kernels_too(env: dict[str, str], tmp_path: Path) -> None:
     assert script("test", env, tmp_path).returncode == 0
     ran = [c for c in calls(env) if c.startswith("-m pytest")]
-    assert ran == ["-m pytest", "-m pytest tests/interpreter", "-m pytest tests/aot"]
+    assert ran == ["-m pytest -n 2", "-m pytest -n 2 tests/interpreter", "-m pytest -n 2 tests/aot"]
 
 
-@pytest.mark.parametrize("part", ["-m ruff check .", "-m mypy", "-m pytest", "-m pytest tests/interpreter"])
+@pytest.mark.parametrize("part", ["-m ruff check .", "-m mypy", "-m pytest -n 2", "-m pytest -n 2 tests/interpreter"])
 def test_any_failure_ends_the_script(env: dict[str, str], tmp_path: Path, part: str) -> None:
     env["FAIL"] = part
     assert script("test", env, tmp_path).returncode == 1
-    assert not [c for c in calls(env) if c.startswith("-m pytest tests/aot")]
+    assert not [c for c in calls(env) if c == "-m pytest -n 2 tests/aot"]
 
 
 def test_every_pin_is_exact_and_covers_what_is_required() -> None:
