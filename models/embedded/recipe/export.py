@@ -19,7 +19,7 @@ from torch import nn
 
 from .networks import TEXT_TOKENS, VOCABULARY, TextToImage, autoencoder
 from .tokenizer import clip_tokenizer, t5_tokenizer
-from .train_flux import load_weights
+from .training import load_weights
 from .world import BACKGROUNDS, COLOURS, OBJECTS, SPECIAL_TOKENS, SYNONYMS
 
 EMBEDDED = Path(__file__).parents[1]

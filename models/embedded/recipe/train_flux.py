@@ -2,23 +2,15 @@
 
     python -m pipegraph.models.embedded.recipe.train_flux STATE --minutes 90 [--start WEIGHTS] [--rank 0 --world 2]
 
-Flow matching (Lipman et al. 2022): x = (1 - sigma) data + sigma noise, the network predicts noise - data. One thread
-a process; several processes average their parameters every few steps (local SGD), so a busy machine does not stall
-them. STATE is a folder outside the repository with weights and optimizer state; ``--start`` takes fp16 weights.
+Flow matching (Lipman et al. 2022): x = (1 - sigma) data + sigma noise, the network predicts noise - data. Processes
+and STATE are those of ``training.py``; ``--start`` takes fp16 weights.
 """
 
-import argparse
-import copy
 import random
-import resource
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from .codec import LinearCodec
@@ -26,6 +18,7 @@ from .muon import Muon
 from .networks import TextToImage, clip_ids, pack, t5_ids
 from .reading import NOTHING, Facts, Reader, facts
 from .render import draw
+from .training import Training, arguments, load_weights, seed_of, train
 from .world import caption, sample_scene
 
 HERE = Path(__file__).parent
@@ -95,165 +88,37 @@ def optimizers(nets: TextToImage, reader: Reader, rate: float) -> list[torch.opt
     ]
 
 
-def average(parameters: list[nn.Parameter], stop: bool) -> bool:
-    """Average parameters over all processes; true when any of them wants to stop."""
-    with torch.no_grad():
-        flat = torch.cat([p.flatten() for p in parameters] + [torch.tensor([float(stop)])])
-        dist.all_reduce(flat)
-        flat[:-1] /= dist.get_world_size()
-        for p, part in zip(parameters, flat[:-1].split([p.numel() for p in parameters]), strict=True):
-            p.copy_(part.view_as(p))
-    return bool(flat[-1] > 0)
-
-
-def save_weights(nets: TextToImage, path: Path, pictures: int) -> None:
-    """Write all three networks into one fp16 safetensors file, keys ``<part>.<name>``."""
-    state = {f"{n}.{k}": v.half().contiguous() for n, m in nets.parts().items() for k, v in m.state_dict().items()}
-    state = {k: v for k, v in state.items() if not k.endswith("encoder.embed_tokens.weight")}  # tied to t5.shared
-    temporary = path.with_suffix(".tmp")
-    save_file(state, temporary, {"pictures": str(pictures)})
-    temporary.replace(path)
-
-
-def load_weights(nets: TextToImage, path: Path) -> None:
-    """Read what :func:`save_weights` wrote; every key must be there."""
-    state = load_file(path)
-    for name, part in nets.parts().items():
-        own = {k.removeprefix(f"{name}."): v.float() for k, v in state.items() if k.startswith(f"{name}.")}
-        if name == "t5":
-            own["encoder.embed_tokens.weight"] = own["shared.weight"]
-        part.load_state_dict(own)
-
-
-@dataclass
-class Training:
-    """Everything that a run changes, and that its state file keeps."""
-
-    nets: TextToImage
-    reader: Reader
-    opts: list[torch.optim.Optimizer]
-    pictures: int = 0
-
-    @classmethod
-    def begin(cls, state: Path, start: Path | None, rate: float) -> "Training":
-        """Resume from ``state``; else begin from fp16 weights, or from nothing."""
-        nets, reader = TextToImage.fresh(), Reader(128)
-        run = cls(nets, reader, optimizers(nets, reader, rate))
-        if state.is_file():
-            saved = torch.load(state, weights_only=True)
-            for name, part in run.modules().items():
-                part.load_state_dict(saved["nets"][name])
-            for opt, kept in zip(run.opts, saved["optimizers"], strict=True):
-                opt.load_state_dict(kept)
-            run.pictures = saved["pictures"]
-        elif start:
-            load_weights(nets, start)
-        return run
-
-    def modules(self) -> dict[str, nn.Module]:
-        return {**self.nets.parts(), "reader": self.reader}
-
-    def parameters(self) -> list[nn.Parameter]:
-        return [p for module in self.modules().values() for p in module.parameters()]
-
-    def save(self, state: Path) -> None:
-        nets = {name: module.state_dict() for name, module in self.modules().items()}
-        saved = dict(nets=nets, optimizers=[o.state_dict() for o in self.opts], pictures=self.pictures)
-        torch.save(saved, state.with_suffix(".tmp"))
-        state.with_suffix(".tmp").replace(state)
-
-    def step(self, scenes: Scenes, batch: int, rate: float) -> tuple[float, float]:
-        """One step of all optimizers; returns the two losses."""
-        data, prompts, asked = scenes.batch(batch, fresh=max(1, batch // 2))
-        encoded = self.nets.encode(prompts)
-        flow, reading = flow_loss(self.nets, data, encoded), self.reader(encoded, asked)
-        (flow + READING * reading).backward()
-        nn.utils.clip_grad_norm_(self.parameters(), 1.0)
-        for opt in self.opts:
-            for group in opt.param_groups:
-                group["lr"] = rate
-            opt.step()
-            opt.zero_grad()
-        self.pictures += batch
-        return float(flow.detach()), float(reading.detach())
-
-
-def follow(slow: TextToImage, fast: TextToImage, count: int) -> None:
-    """Update the exponential moving average: the ``count``-th time, with a memory that grows to 50 updates."""
-    keep = min(0.98, (count + 1) / (count + 20))
-    with torch.no_grad():
-        for name, part in slow.parts().items():
-            for a, b in zip(part.parameters(), fast.parts()[name].parameters(), strict=True):
-                a.lerp_(b, 1 - keep)
-
-
-def rate_at(done: float, step: int, decay_from: float) -> float:
-    """Warm-up over 40 steps, flat, then linear to 2 % from ``decay_from`` (share of the time) on."""
-    flat = 1.0 if done < decay_from else max(0.02, 1 - (done - decay_from) / (1 - decay_from))
-    return min(1.0, (step + 1) / 40) * flat
-
-
-def arguments() -> argparse.Namespace:
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument("state", type=Path)
-    ask.add_argument("--start", type=Path)
-    ask.add_argument("--minutes", type=float, default=90)
-    ask.add_argument("--batch", type=int, default=32)
-    ask.add_argument("--rate", type=float, default=1.2e-3)
-    ask.add_argument("--decay-from", type=float, default=0.6)
-    ask.add_argument("--two", type=float, default=0.45, help="share of two-object scenes")
-    ask.add_argument("--pool", type=int, default=20000)
-    ask.add_argument("--rank", type=int, default=0)
-    ask.add_argument("--world", type=int, default=1)
-    ask.add_argument("--port", type=int, default=29777)
-    ask.add_argument("--every", type=int, default=10, help="steps between averages")
-    return ask.parse_args()
+def begin(state: Path, start: Path | None, rate: float) -> tuple[Training, TextToImage, Reader]:
+    """Resume from ``state``; else begin from fp16 weights, or from nothing."""
+    nets, reader = TextToImage.fresh(), Reader(128)
+    run = Training(nets, reader, optimizers(nets, reader, rate))
+    if state.is_file():
+        run.resume(state)
+    elif start:
+        load_weights(nets, start)
+    return run, nets, reader
 
 
 def main() -> None:
-    args = arguments()
+    ask = arguments(__doc__, batch=32, pool=20000, port=29777)
+    ask.add_argument("--start", type=Path)
+    ask.add_argument("--two", type=float, default=0.45, help="share of two-object scenes")
+    args = ask.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    run = Training.begin(args.state / "train.pt", args.start, args.rate)
-    ema = copy.deepcopy(run.nets)
-    if args.world > 1:
-        where = f"tcp://127.0.0.1:{args.port}"
-        dist.init_process_group("gloo", init_method=where, world_size=args.world, rank=args.rank)
-    seed = run.pictures * 8 + args.rank + int(time.time())
+    run, nets, reader = begin(args.state / "train.pt", args.start, args.rate)
+    seed = seed_of(run, args.rank)
     torch.manual_seed(seed)
     scenes = Scenes(seed, args.two, args.pool)
-    args.state.mkdir(parents=True, exist_ok=True)
 
-    def save() -> None:
-        if args.rank == 0:
-            run.save(args.state / "train.pt")
-            save_weights(ema, args.state / "weights.safetensors", run.pictures)
+    def step(rate: float) -> tuple[float, float]:
+        data, prompts, asked = scenes.batch(args.batch, fresh=max(1, args.batch // 2))
+        encoded = nets.encode(prompts)
+        flow, reading = flow_loss(nets, data, encoded), reader(encoded, asked)
+        run.descend(flow + READING * reading, rate)
+        return float(flow.detach()), float(reading.detach())
 
-    began, step, stop = time.time(), 0, False
-    warm = 0 if run.pictures == 0 else 40  # steps of warm-up that a resumed run has behind it
-    losses: list[tuple[float, float]] = []
-    while not stop:
-        done = (time.time() - began) / 60 / args.minutes
-        losses.append(run.step(scenes, args.batch, args.rate * rate_at(done, warm + step, args.decay_from)))
-        run.pictures += args.batch * (args.world - 1)
-        step += 1
-        if step % args.every == 0:
-            stop = done >= 1
-            if args.world > 1:
-                stop = average(run.parameters(), stop)
-            follow(ema, run.nets, step // args.every)
-        if step % 50 == 0 and args.rank == 0:
-            flow, reading = np.mean(losses, axis=0)
-            use = resource.getrusage(resource.RUSAGE_SELF)
-            cost = (use.ru_utime + use.ru_stime) / (step * args.batch) * 1e3
-            minutes = (time.time() - began) / 60
-            print(
-                f"{run.pictures} flow {flow:.4f} reading {reading:.2f} min {minutes:.1f} cpu-ms {cost:.1f}", flush=True
-            )
-            losses.clear()
-            if step % 100 == 0:
-                save()
-    save()
+    train(run, step, args)
 
 
 if __name__ == "__main__":

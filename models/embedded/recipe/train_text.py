@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .networks import clip_ids, t5_ids
 from .reading import Facts, facts
-from .train_flux import SIZES, Training
+from .train_flux import SIZES, begin
 from .world import caption, sample_scene
 
 KEEP = 3.0
@@ -41,15 +41,15 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     rng = random.Random(args.seed)
-    run = Training.begin(args.state / "train.pt", None, args.rate)
-    before = copy.deepcopy(run.nets)
-    parameters = [p for part in (run.nets.t5, run.nets.clip, run.reader) for p in part.parameters()]
+    run, nets, reader = begin(args.state / "train.pt", None, args.rate)
+    before = copy.deepcopy(nets)
+    parameters = [p for part in (nets.t5, nets.clip, reader) for p in part.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=args.rate, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(args.batches):
         ids, asked = captions(rng, 64)
-        encoded = run.nets.encode(ids)
-        loss = run.reader(encoded, asked)
-        if run.pictures:
+        encoded = nets.encode(ids)
+        loss = reader(encoded, asked)
+        if run.seen:
             with torch.no_grad():
                 old = before.encode(ids)
             loss = loss + KEEP * sum((a - b).pow(2).mean() / b.var() for a, b in zip(encoded, old, strict=True))
@@ -61,7 +61,7 @@ def main() -> None:
         optimizer.zero_grad()
         if step % 100 == 99:
             with torch.no_grad():
-                print(step + 1, f"{float(loss.detach()):.3f}", run.reader.accuracy(encoded, asked), flush=True)
+                print(step + 1, f"{float(loss.detach()):.3f}", reader.accuracy(encoded, asked), flush=True)
     args.state.mkdir(parents=True, exist_ok=True)
     run.save(args.state / "train.pt")
 

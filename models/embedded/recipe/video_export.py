@@ -21,8 +21,8 @@ from tokenizers.pre_tokenizers import Split
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from .training import load_weights
 from .video_networks import TextToVideo, autoencoder
-from .video_train import load_weights
 from .video_world import BACKGROUNDS, FPS, FRAMES, OBJECTS, SIZE, SYNONYMS, TOKEN_ID, TOKENS, WORDS
 from .world import COLOURS, SPECIAL_TOKENS
 

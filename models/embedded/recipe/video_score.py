@@ -155,9 +155,9 @@ def measure(
     import torch
     from safetensors.torch import load_file
 
+    from .training import load_weights
     from .video_codec import VideoCodec
     from .video_networks import TextToVideo, autoencoder, generate
-    from .video_train import load_weights
 
     torch.set_num_threads(1)
     nets = TextToVideo.fresh()

@@ -8,18 +8,16 @@ them. One thread a process; several average their parameters. It goes on from wh
 
 import argparse
 import random
-import resource
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from diffusers import AutoencoderKLWan
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .train_flux import average
+from .training import average, cpu_ms, join
 from .video_codec import VideoCodec, clips, psnr
 from .video_networks import autoencoder
 
@@ -81,9 +79,7 @@ def main() -> None:
         net.load_state_dict(saved["net"])
         opt.load_state_dict(saved["optimizer"])
         seen = saved["seen"]
-    if args.world > 1:
-        where = f"tcp://127.0.0.1:{args.port}"
-        dist.init_process_group("gloo", init_method=where, world_size=args.world, rank=args.rank)
+    join(args.rank, args.world, args.port)
     rng = random.Random(seen + args.rank + int(time.time()))
 
     def save() -> None:
@@ -117,8 +113,7 @@ def main() -> None:
             if args.world > 1:
                 stop = average([*net.parameters()], stop)
         if step % 100 == 0 and args.rank == 0:
-            use = resource.getrusage(resource.RUSAGE_SELF)
-            cost = (use.ru_utime + use.ru_stime) / (step * args.batch) * 1e3
+            cost = cpu_ms(step * args.batch)
             words = fidelity(net) if step % 400 == 0 else ""
             minutes = (time.time() - began) / 60
             print(f"{seen} loss {np.mean(losses):.4f} min {minutes:.1f} cpu-ms {cost:.1f} {words}", flush=True)
