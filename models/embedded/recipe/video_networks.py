@@ -78,9 +78,10 @@ class TextToVideo:
         return states * mask[..., None], states[torch.arange(len(states)), used - 1]
 
     def velocity(self, x: Tensor, sigma: Tensor, states: Tensor) -> Tensor:
-        """Predict noise - data: x [B, 16, T, h, w], sigma [B] in 0..1."""
+        """Predict noise - data: x [B, 16, T, h, w], sigma [B] or, one a latent frame, [B, T] in 0..1."""
+        levels = sigma if sigma.ndim == 1 else sigma.repeat_interleave(x.shape[3] * x.shape[4], 1)
         found: Tensor = self.transformer(
-            hidden_states=x, timestep=sigma * 1000, encoder_hidden_states=states, return_dict=False
+            hidden_states=x, timestep=levels * 1000, encoder_hidden_states=states, return_dict=False
         )[0]
         return found
 

@@ -8,6 +8,7 @@ from what STATE holds.
 """
 
 import random
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,15 @@ from .muon import Muon
 from .training import Training, arguments, seed_of, train
 from .video_codec import VideoCodec
 from .video_networks import TextToVideo
-from .video_world import BACKGROUNDS, MOTIONS, OBJECTS, Moving, caption, draw, sample
+from .video_world import BACKGROUNDS, MOTIONS, OBJECTS, Moving, caption, draw, draw_begun, sample
 from .world import COLOURS
 
 DROPOUT = 0.1
 """Share of captions replaced by the empty prompt, for classifier-free guidance."""
 READING = 0.05
 """Weight of the text encoder's own loss."""
+GIVEN = 0.25
+"""Share of clips whose first latent frame is given (Wan 2.2 5B's way: no noise in it, and the network is told)."""
 TOWARDS_NOISE = 0.8
 """Added to the logit of the noise levels: where and what is decided at high noise."""
 FACTS = {"object": len(OBJECTS), "colour": len(COLOURS) + 1, "motion": len(MOTIONS), "background": len(BACKGROUNDS)}
@@ -51,42 +54,55 @@ class Reader(nn.Module):
         return torch.stack(losses).sum() / max(1, int((asked[:, 0] >= 0).sum()))
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A clip's latent [16, 4, 8, 8], its caption, its facts, and whether its first frame is given."""
+
+    latent: Tensor
+    prompt: str
+    facts: list[int]
+    given: bool
+
+
 class Clips:
     """An endless stream of scenes with captions: a growing pool, a few scenes of which are drawn anew each step."""
 
     def __init__(self, seed: int, pool: int) -> None:
         self.rng, self.size, self.codec = random.Random(seed), pool, VideoCodec()
-        self.latents: list[Tensor] = []
-        self.prompts: list[tuple[str, list[int]]] = []
+        self.pool: list[Example] = []
 
     def _draw(self, count: int) -> None:
-        scenes = [sample(self.rng) for _ in range(count)]
-        drawn = torch.tensor(np.stack([draw(s, self.rng) for s in scenes])).permute(0, 4, 1, 2, 3)
-        for scene, latent in zip(scenes, self.codec.encode(drawn.float() / 127.5 - 1), strict=True):
-            prompt = caption(scene, self.rng), facts(scene)
-            if len(self.latents) < self.size:
-                self.latents.append(latent)
-                self.prompts.append(prompt)
+        scenes = [(sample(self.rng), self.rng.random() < GIVEN) for _ in range(count)]
+        clips = [(draw_begun if given else draw)(scene, self.rng) for scene, given in scenes]
+        drawn = torch.tensor(np.stack(clips)).permute(0, 4, 1, 2, 3)
+        for (scene, given), latent in zip(scenes, self.codec.encode(drawn.float() / 127.5 - 1), strict=True):
+            example = Example(latent, caption(scene, self.rng), facts(scene), given)
+            if len(self.pool) < self.size:
+                self.pool.append(example)
             else:
-                i = self.rng.randrange(self.size)
-                self.latents[i], self.prompts[i] = latent, prompt
+                self.pool[self.rng.randrange(self.size)] = example
 
-    def batch(self, count: int) -> tuple[Tensor, list[str], Tensor]:
-        """Latents [count, 16, 4, 8, 8], prompts and facts; half as many scenes are rendered first."""
-        self._draw(count if len(self.latents) < 40 * count else max(1, count // 2))
-        index = self.rng.choices(range(len(self.latents)), k=count)
-        nothing = "", [-100] * len(FACTS)
-        prompts = [nothing if self.rng.random() < DROPOUT else self.prompts[i] for i in index]
-        latents = torch.stack([self.latents[i] for i in index])
-        return latents, [p for p, _ in prompts], torch.tensor([f for _, f in prompts])
+    def batch(self, count: int) -> list[Example]:
+        """Examples, those whose first frame is given last; half as many scenes are rendered first."""
+        self._draw(count if len(self.pool) < 40 * count else max(1, count // 2))
+        found = [
+            replace(e, prompt="", facts=[-100] * len(FACTS)) if self.rng.random() < DROPOUT else e
+            for e in self.rng.choices(self.pool, k=count)
+        ]
+        return sorted(found, key=lambda e: e.given)
 
 
-def flow_loss(nets: TextToVideo, data: Tensor, states: Tensor) -> Tensor:
-    """Mean squared error of the velocity; noise levels are logit-normal, moved towards noise."""
+def flow_loss(nets: TextToVideo, data: Tensor, states: Tensor, *, given: bool) -> Tensor:
+    """Squared error of the velocity summed over the clips, of each its mean; noise levels are logit-normal, moved
+    towards noise. Where the first frame is given it has no noise, and nothing is asked of it."""
     sigma = torch.sigmoid(torch.randn(len(data)) + TOWARDS_NOISE)
+    if given:
+        sigma = sigma[:, None].repeat(1, data.shape[2])
+        sigma[:, 0] = 0
     noise = torch.randn_like(data)
-    x = data.lerp(noise, sigma.view(-1, 1, 1, 1, 1))
-    return (nets.velocity(x, sigma, states) - (noise - data)).pow(2).mean()
+    x = data.lerp(noise, sigma.view(len(data), 1, -1, 1, 1))
+    error = (nets.velocity(x, sigma, states) - (noise - data)).pow(2)
+    return error[:, :, int(given) :].mean((1, 2, 3, 4)).sum()
 
 
 def begin(state: Path, rate: float) -> tuple[Training, TextToVideo, Reader]:
@@ -113,11 +129,17 @@ def main() -> None:
     scenes = Clips(seed, args.pool)
 
     def step(rate: float) -> tuple[float, float]:
-        data, prompts, asked = scenes.batch(args.batch)
-        states, ends = nets.encode(prompts)
-        flow, reading = flow_loss(nets, data, states), reader(ends, asked)
-        run.descend(flow + READING * reading, rate)
-        return float(flow.detach()), float(reading.detach())
+        examples = scenes.batch(args.batch)
+        data, asked = torch.stack([e.latent for e in examples]), torch.tensor([e.facts for e in examples])
+        states, ends = nets.encode([e.prompt for e in examples])
+        free = sum(not e.given for e in examples)
+        halves = [(slice(0, free), False), (slice(free, None), True)]
+        flow = torch.stack(
+            [flow_loss(nets, data[part], states[part], given=given) for part, given in halves if len(data[part])]
+        )
+        loss, reading = flow.sum() / len(data), reader(ends, asked)
+        run.descend(loss + READING * reading, rate)
+        return float(loss.detach()), float(reading.detach())
 
     train(run, step, args)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from .render import SIZE as DRAWN
-from .render import draw_background
+from .render import draw_background, put
 from .sprites import SPRITE, sprites
 from .world import COLOURABLE, COLOURS, HELD_OUT, SPECIAL_TOKENS, Thing, article
 
@@ -45,6 +45,8 @@ HEIGHT, GROW = 28, 4
 """Longer side of the object in pixels, and how much it varies."""
 WAY, STRETCH = 26, 6
 """How far it moves from the first frame to the last in pixels, and how much that varies."""
+BEGUN_HEIGHT = 20, 46
+"""Longer side of the object in clips that begin with a given picture."""
 JITTER = 3.0
 """How far the middle of its way is from the middle of the frame, at most, in pixels."""
 
@@ -146,6 +148,23 @@ def frame(behind: Image.Image, thing: Image.Image, place: tuple[float, float]) -
     picture = behind.copy()
     picture.paste(thing, (round(2 * place[0] - thing.width / 2), round(2 * place[1] - thing.height / 2)), thing)
     return np.asarray(picture.reduce(2))
+
+
+def draw_begun(scene: Moving, rng: random.Random) -> Clip:
+    """Render a scene that begins as a picture of ``render.py`` (object in the middle, of any size) and moves on."""
+    dx, dy = MOTIONS[scene.motion]
+    x, y, far = (
+        SIZE / 2 + rng.uniform(-2, 2),
+        0.52 * SIZE + rng.uniform(-2, 2),
+        (WAY + rng.uniform(-STRETCH, STRETCH)) / 2,
+    )
+    way = Way(rng.uniform(*BEGUN_HEIGHT), (x, y), (x + dx * far, y + dy * far))
+    behind, frames = background(scene.background, rng), []
+    for i in range(FRAMES):
+        picture, place = behind.copy(), way.place(i)
+        put(picture, scene.thing, 2 * place[0], 2 * place[1], 2 * way.height)
+        frames.append(np.asarray(picture.reduce(2)))
+    return np.stack(frames)
 
 
 def draw(scene: Moving, rng: random.Random, way: Way | None = None, frames: int = FRAMES) -> Clip:
