@@ -113,5 +113,8 @@ class Family:
     """Control and state -> what its network reads, [B or 1, ...], once per run."""
     control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]]
     """Control network, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
+    token_times: bool = False
+    """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
+    told so (its timestep is then [B, 1, T, H, W])."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""

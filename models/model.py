@@ -144,7 +144,7 @@ class Model:
 
         Args:
             x: State float32 [B, C, H, W].
-            sigma: Noise level of each picture, [B].
+            sigma: Noise level of each picture, [B], or of each place, [B, 1, ...] of x's size.
             prepared: What :meth:`prepare` gave.
 
         Returns:
@@ -164,12 +164,13 @@ class Model:
         """One call of the network for entries of equal keys; x0 [entries * B, C, h, w]."""
         count, first = len(entries), entries[0]
         part = first.crop(x)
+        sigma = first.crop(sigma) if sigma.ndim > 1 else sigma
         state = self.sampling.network_input(sigma, part).to(self.device, self.dtype)
         state = state.repeat(count, *[1] * (x.ndim - 1))
-        timestep = self.sampling.timestep(sigma).to(self.device).repeat(count)
+        timestep = self.sampling.timestep(sigma).to(self.device).repeat(count, *[1] * (sigma.ndim - 1))
         batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
         inputs = Inputs(batched, first.inputs.shared)
-        residuals = self._residuals(state, timestep, inputs, entries, float(sigma[0])) if first.controls else {}
+        residuals = self._residuals(state, timestep, inputs, entries, float(sigma.max())) if first.controls else {}
         output = self.family.call(self.network, state, timestep, inputs, residuals).float().to(x.device)
         return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
 

@@ -104,14 +104,20 @@ def _fade(size: int, start: int, whole: int, device: torch.device) -> Tensor:
 
 
 def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
-    """A mask [H, W], [B, H, W] or [B, 1, H, W] resized for the state x [B, C, ..., h, w]: [B or 1, 1, ..., h, w]."""
-    mask = mask.to(x.device, x.dtype).reshape(-1, 1, *mask.shape[-2:])
-    if mask.shape[-2:] != x.shape[-2:]:
-        mask = nn.functional.interpolate(mask, x.shape[-2:], mode="bilinear")
+    """A mask [H, W], [B, H, W] or [B, 1, H, W] resized for the state x [B, C, ..., h, w]: [B or 1, 1, ..., h, w].
+
+    One with time, [B, 1, T, H, W], is resized for the state of a clip in time too.
+    """
+    timed = mask.ndim == 5
+    mask = mask.to(x.device, x.dtype)
+    mask = mask if timed else mask.reshape(-1, 1, *mask.shape[-2:])
+    size = x.shape[2:] if timed else x.shape[-2:]
+    if mask.shape[2:] != size:
+        mask = nn.functional.interpolate(mask, size, mode="trilinear" if timed else "bilinear")
     if len(mask) not in (1, len(x)):
         # ComfyUI repeats a shorter stack of masks over the batch.
-        mask = mask.repeat(-(-len(x) // len(mask)), 1, 1, 1)[: len(x)]
-    return mask.reshape(len(mask), *[1] * (x.ndim - 3), *mask.shape[-2:])
+        mask = mask.repeat(-(-len(x) // len(mask)), *[1] * (mask.ndim - 1))[: len(x)]
+    return mask if timed else mask.reshape(len(mask), *[1] * (x.ndim - 3), *mask.shape[-2:])
 
 
 class GuidedDenoiser:
@@ -125,12 +131,16 @@ class GuidedDenoiser:
         self.rows = 0
         """Most pictures the model saw in one call: batch x conditionings."""
 
-    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+    def __call__(self, x: Tensor, sigma: float, share: Tensor | None = None) -> Tensor:
+        """x0 of the state; ``share`` [B or 1, 1, ...] is what part of sigma there is at each place, 1 by default."""
         acting = [branch.acting(sigma) for branch in self._branches]
         asked = [branch.entries[i] for branch, these in zip(self._branches, acting, strict=True) for i in these]
         predictions = []
         if asked:
-            predictions = self._model.predict(x, x.new_full((len(x),), sigma), asked)
+            levels = x.new_full((len(x),), sigma)
+            if share is not None:
+                levels = (sigma * share).expand(len(x), 1, *x.shape[2:])
+            predictions = self._model.predict(x, levels, asked)
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
         split = len(acting[0])

@@ -31,8 +31,8 @@ def repeat(latent: Latent, amount: int) -> dict[str, Any]:
     mask = latent.get("noise_mask")
     if mask is not None and len(mask) > 1:
         if len(mask) != len(samples):
-            mask = mask.repeat(-(-len(samples) // len(mask)), 1, 1, 1)[: len(samples)]
-        repeated["noise_mask"] = mask.repeat(amount, 1, 1, 1)
+            mask = mask.repeat(-(-len(samples) // len(mask)), *[1] * (mask.ndim - 1))[: len(samples)]
+        repeated["noise_mask"] = mask.repeat(amount, *[1] * (mask.ndim - 1))
     items = latent.get("batch_index")
     if items:
         apart = max(items) - min(items) + 1

@@ -70,8 +70,8 @@ class ModelSampling(Protocol):
 
 
 def per_item(sigma: Tensor, x: Tensor) -> Tensor:
-    """Sigma [B] in a shape that multiplies x [B, ...]."""
-    return sigma.reshape(-1, *[1] * (x.ndim - 1))
+    """Sigma [B] in a shape that multiplies x [B, ...]; one for each place stays as it is."""
+    return sigma if sigma.ndim == x.ndim else sigma.reshape(-1, *[1] * (x.ndim - 1))
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,10 @@ def _run(
     max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
     x = sampling.noise_scaling(first, start_noise, clean, max_denoise=max_denoise)
     denoiser = guider.denoiser(x)
-    denoise: GuidedDenoiser | MaskedDenoiser = denoiser
-    if latent.get("noise_mask") is not None:
+    denoise: GuidedDenoiser | MaskedDenoiser | KeepingDenoiser = denoiser
+    if latent.get("noise_mask") is not None and model.family.token_times:
+        denoise = KeepingDenoiser(denoiser, fit_mask(latent["noise_mask"], x), clean)
+    elif latent.get("noise_mask") is not None:
         if sampler.fresh_mask_noise and not noise.silent:
             start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.device)
         denoise = MaskedDenoiser(denoiser, fit_mask(latent["noise_mask"], x), clean, start_noise)
@@ -113,6 +115,22 @@ class MaskedDenoiser:
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
         kept = self.sampling.noise_scaling(sigma, self._noise, self._clean)
         denoised = self._inner(torch.lerp(kept, x, self._mask), sigma)
+        return torch.lerp(self._clean, denoised, self._mask)
+
+
+class KeepingDenoiser:
+    """For networks that know a noise level for each token.
+
+    Where the mask is 0 the state is the original without noise, and the network is told so; where it is m, there is m
+    of the noise, and m of the prediction counts.
+    """
+
+    def __init__(self, inner: GuidedDenoiser, mask: Tensor, clean: Tensor) -> None:
+        self._inner, self._mask, self._clean = inner, mask, clean
+        self.sampling: ModelSampling = inner.sampling
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        denoised = self._inner(torch.lerp(self._clean, x, self._mask), sigma, self._mask)
         return torch.lerp(self._clean, denoised, self._mask)
 
 

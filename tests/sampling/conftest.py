@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models.family import Inputs, LatentFormat
+from pipegraph.models.families.flux import FLUX
+from pipegraph.models.family import Family, Inputs, LatentFormat
 from pipegraph.models.model import Prepared
 from pipegraph.models.sampling.model_sampling import Flow, ModelSampling
 
@@ -20,6 +21,7 @@ from pipegraph.models.sampling.model_sampling import Flow, ModelSampling
 class ToyModel:
     """Predicts 0.1 x + the conditioning's value. It does what `Model` promises and counts."""
 
+    family: Family = FLUX
     sampling: ModelSampling = field(default_factory=lambda: Flow(3.0))
     latent: LatentFormat = field(default_factory=lambda: LatentFormat(4, 8, scale=0.5, shift=0.25))
     recommended: Mapping[str, Any] = field(default_factory=dict)
