@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from pipegraph.models.embedded.recipe import video_requests
 from pipegraph.models.embedded.recipe.requests import Wish, answer, fulfils, read, request
 from pipegraph.models.embedded.recipe.world import Scene, Thing, caption, sample_scene
 
@@ -46,3 +47,26 @@ def test_tells_what_is_wrong() -> None:
     wrong = Scene((Thing("car", "blue"),), "on the beach")
     assert not any(fulfils(wrong, wish).values())
     assert fulfils(wrong, Wish(frozenset({"car"})))["colour"] is None
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_answers_to_requests_for_clips_fulfil_them(held_out: bool) -> None:
+    rng = random.Random(4)
+    for _ in range(500):
+        text, wish = video_requests.request(rng, held_out=held_out)
+        scene = video_requests.read(video_requests.answer(wish, rng))
+        assert scene is not None and False not in video_requests.fulfils(scene, wish).values(), text
+        assert wish.held_out == held_out
+    wrong = video_requests.read("a blue car rising at night")
+    assert wrong and video_requests.fulfils(wrong, video_requests.ClipWish(frozenset({"fish"}), "red", "in the sea")) == {
+        "object": False, "colour": False, "background": False, "motion": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["a red apple on the beach", "a red apple moving on the beach", "a red apple rising in the snow",
+     "a blue fish moving left in the sea", "an house rising at night", "a red apple rising at night please"],
+)  # fmt: skip
+def test_refuses_what_is_no_caption_of_a_clip(prompt: str) -> None:
+    assert video_requests.read(prompt) is None

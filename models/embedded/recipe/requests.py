@@ -86,7 +86,7 @@ def request(rng: random.Random, *, held_out: bool = False) -> tuple[str, Wish]:
     while True:
         wording, wish = _pair(rng) if rng.random() < 0.12 else _single(rng)
         if wish.held_out == held_out and wish.colour != wish.background:
-            return _dress(wording, rng), wish
+            return dress(wording, rng), wish
 
 
 def answer(wish: Wish, rng: random.Random) -> str:
@@ -121,10 +121,10 @@ def read(prompt: str) -> Scene | None:
     for relation in RELATIONS:
         first, found, second = head.partition(f" {relation} ")
         if found:
-            things = _thing(first), _thing(second)
+            things = read_thing(first), read_thing(second)
             return None if None in things else _real(Scene(things, background, relation))  # type: ignore[arg-type]
     size = next((s for s in SIZED if re.match(rf"an? {s} ", head)), None)
-    thing = _thing(re.sub(r"^an? (small|big) ", "a ", head), strict=size is None)
+    thing = read_thing(re.sub(r"^an? (small|big) ", "a ", head), strict=size is None)
     return _real(Scene((thing,), background, size=size)) if thing else None
 
 
@@ -146,7 +146,7 @@ def fulfils(scene: Scene, wish: Wish) -> dict[str, bool | None]:
     }
 
 
-def _thing(words: str, strict: bool = True) -> Thing | None:
+def read_thing(words: str, strict: bool = True) -> Thing | None:
     found = re.fullmatch(r"(an?) (?:(\w+) )?(\w+)", words)
     if not found or found[3] not in OBJECTS or (found[2] and (found[2] not in COLOURS or found[3] not in COLOURABLE)):
         return None
@@ -160,7 +160,7 @@ def _real(scene: Scene) -> Scene | None:
     return None if any(t.colour == scene.background for t in scene.things) else scene
 
 
-def _one_of(text: str, rng: random.Random) -> str:
+def one_of(text: str, rng: random.Random) -> str:
     return rng.choice(text.split("|"))
 
 
@@ -168,7 +168,7 @@ def _single(rng: random.Random) -> tuple[str, Wish]:
     """A request for one object, by its name or by a hint."""
     if rng.random() < 0.45:
         objects = frozenset([rng.choice(OBJECTS)])
-        what = _one_of(NAMES.get(*objects) or next(iter(objects)), rng)
+        what = one_of(NAMES.get(*objects) or next(iter(objects)), rng)
         named = True
     else:
         what = rng.choice(list(HINTS))
@@ -176,15 +176,15 @@ def _single(rng: random.Random) -> tuple[str, Wish]:
     colour = rng.choice(COLOURS) if objects & set(COLOURABLE) and rng.random() < 0.6 else None
     size = rng.choice(list(SIZED)) if rng.random() < 0.2 else None
     background = rng.choice(BACKGROUNDS) if rng.random() < 0.65 else None
-    paint = _one_of(PAINT[colour], rng) if colour else None
-    words = _noun(what, paint, _one_of(SIZED[size], rng) if size else None, named)
+    paint = one_of(PAINT[colour], rng) if colour else None
+    words = noun(what, paint, one_of(SIZED[size], rng) if size else None, named)
     if background:
-        where = _one_of(WHERE[background], rng) if background in WHERE else rng.choice(BEHIND).format(background)
+        where = one_of(WHERE[background], rng) if background in WHERE else rng.choice(BEHIND).format(background)
         words = f"{where}, {words}" if rng.random() < 0.12 else f"{words} {where}"
     return words, Wish(objects, colour, background, size)
 
 
-def _noun(what: str, paint: str | None, size: str | None, named: bool) -> str:
+def noun(what: str, paint: str | None, size: str | None, named: bool) -> str:
     """The object with its adjectives, where English wants them."""
     behind = f" in {paint}" if paint and paint.startswith("the colour") else ""
     front = " ".join(w for w in (size, None if behind else paint) if w)
@@ -204,12 +204,12 @@ def _pair(rng: random.Random) -> tuple[str, Wish]:
     things = [Thing(n, rng.choice(COLOURS) if n in COLOURABLE and rng.random() < 0.5 else None) for n in names]
     background = rng.choice([b for b in BACKGROUNDS if b not in {t.colour for t in things}])
     scene = Scene((things[0], things[1]), background, relation=rng.choice(list(RELATIONS)))
-    said = [_noun(_one_of(NAMES.get(t.name, t.name), rng), t.colour, None, True) for t in things]
-    where = _one_of(WHERE[background], rng) if background in WHERE else rng.choice(BEHIND).format(background)
+    said = [noun(one_of(NAMES.get(t.name, t.name), rng), t.colour, None, True) for t in things]
+    where = one_of(WHERE[background], rng) if background in WHERE else rng.choice(BEHIND).format(background)
     return f"{said[0]} {scene.relation} {said[1]} {where}", Wish(frozenset(names), None, background, None, scene)
 
 
-def _dress(words: str, rng: random.Random) -> str:
+def dress(words: str, rng: random.Random) -> str:
     """Put a sentence around a request, as people write it."""
     text = f"{rng.choice(OPENINGS)}{words}{rng.choice(CLOSINGS)}"
     return text[0].upper() + text[1:] if rng.random() < 0.5 else text

@@ -1,9 +1,10 @@
-"""Train the shipped prompt writer: a small Llama that turns a request into a caption of the image model's world.
+"""Train the shipped prompt writer: a small Llama that turns a request into a caption of the shipped models' worlds.
 
     python -m pipegraph.models.embedded.recipe.train_writer STATE --minutes 20 [--export]
 
-Requests and answers are drawn anew for every step (``requests.py``); the loss is on the answer only. STATE is a folder
-outside the repository. ``--export`` writes what STATE holds as a transformers folder and measures it.
+Requests and answers are drawn anew for every step (``requests.py``, ``video_requests.py``); the loss is on the answer
+only. STATE is a folder outside the repository. ``--export`` writes what STATE holds as a transformers folder and
+measures it.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from .requests import Wish, answer, fulfils, read, request
+from . import requests, video_requests
+from .requests import Wish, answer, request
 from .score import wilson
 
 OUT = Path(__file__).parents[1] / "prompt-writer"
@@ -34,6 +36,9 @@ TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 IGNORED = -100
+CLIPS = 0.35
+"""Share of requests that are for clips."""
+PICTURES_ASKED, CLIPS_ASKED = ("object", "colour", "background", "size"), ("object", "colour", "background", "motion")
 
 
 def tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
@@ -71,9 +76,9 @@ def batch(words: PreTrainedTokenizerFast, rng: random.Random, count: int) -> tup
     pad, bos, end, user, assistant = range(len(SPECIAL))
     rows = []
     for _ in range(count):
-        asked, wish = request(rng)
+        asked, said = _clip(rng) if rng.random() < CLIPS else _picture(rng)
         head = [bos, user, *words.encode(asked, add_special_tokens=False), end, assistant]
-        rows.append((head, [*words.encode(answer(wish, rng), add_special_tokens=False), end]))
+        rows.append((head, [*words.encode(said, add_special_tokens=False), end]))
     longest = max(len(h) + len(t) for h, t in rows)
     ids, labels = torch.full((2, count, longest), pad)
     labels.fill_(IGNORED)
@@ -81,6 +86,16 @@ def batch(words: PreTrainedTokenizerFast, rng: random.Random, count: int) -> tup
         ids[i, : len(head) + len(tail)] = torch.tensor(head + tail)
         labels[i, len(head) : len(head) + len(tail)] = torch.tensor(tail)
     return ids, labels
+
+
+def _picture(rng: random.Random) -> tuple[str, str]:
+    asked, wish = request(rng)
+    return asked, answer(wish, rng)
+
+
+def _clip(rng: random.Random) -> tuple[str, str]:
+    asked, wish = video_requests.request(rng)
+    return asked, video_requests.answer(wish, rng)
 
 
 def train(state: Path, minutes: float, rate: float, size: int) -> None:
@@ -135,12 +150,24 @@ def write(net: LlamaForCausalLM, words: PreTrainedTokenizerFast, requests: list[
 
 
 def judge(net: LlamaForCausalLM, words: PreTrainedTokenizerFast, count: int, seed: int) -> dict[str, Any]:
-    """Shares, with the lower end of their 95 % interval, over held-out requests."""
+    """Shares, with the lower end of their 95 % interval, over held-out requests for pictures and for clips."""
     rng = random.Random(f"writer {seed}")
-    asked = [request(rng, held_out=True) for _ in range(count)]
-    scenes = [read(text) for text in write(net, words, [text for text, _ in asked])]
-    shown = [fulfils(s, w) if s else None for s, (_, w) in zip(scenes, asked, strict=True)]
+    pictures = [request(rng, held_out=True) for _ in range(count)]
+    clips = [video_requests.request(rng, held_out=True) for _ in range(count)]
+    said = write(net, words, [text for text, _ in [*pictures, *clips]])
+    scenes = [requests.read(text) for text in said[:count]]
+    shown = [requests.fulfils(s, w) if s else None for s, (_, w) in zip(scenes, pictures, strict=True)]
+    moving = [video_requests.read(text) for text in said[count:]]
+    moved = [video_requests.fulfils(s, w) if s else None for s, (_, w) in zip(moving, clips, strict=True)]
+    return {
+        **_table(PICTURES_ASKED, shown, [w for _, w in pictures]),
+        "clips": _table(CLIPS_ASKED, moved, [w for _, w in clips]),
+    }
 
+
+def _table(
+    asked: tuple[str, ...], shown: list[dict[str, bool | None] | None], wishes: Sequence[Wish]
+) -> dict[str, Any]:
     def row(answers: list[bool]) -> dict[str, float]:
         return {
             "share": round(sum(answers) / max(1, len(answers)), 3),
@@ -148,22 +175,23 @@ def judge(net: LlamaForCausalLM, words: PreTrainedTokenizerFast, count: int, see
             "of": len(answers),
         }
 
-    result = {"valid": row([s is not None for s in scenes])}
-    for what in ("object", "colour", "background", "size"):
-        wanted = [w if s is None else s[what] for s, w in zip(shown, _wanted(what, asked), strict=True)]
-        result[what] = row([bool(x) for x in wanted if x is not None])
+    result = {"valid": row([s is not None for s in shown])}
+    for what in asked:
+        wanted = [w if s is None else s[what] for s, w in zip(shown, _wanted(what, wishes), strict=True)]
+        result[what] = row([x for x in wanted if x is not None])
     return result
 
 
-def _wanted(what: str, asked: list[tuple[str, Wish]]) -> list[bool | None]:
+def _wanted(what: str, wishes: Sequence[Wish]) -> list[bool | None]:
     """For an answer that is no caption: False where the request wished something, else None."""
     free: dict[str, Callable[[Wish], bool]] = {
         "object": lambda w: False,
+        "motion": lambda w: False,
         "colour": lambda w: not w.colour and not w.scene,
         "background": lambda w: not w.background,
         "size": lambda w: not w.size and not w.scene,
     }
-    return [None if free[what](wish) else False for _, wish in asked]
+    return [None if free[what](wish) else False for wish in wishes]
 
 
 def export(state: Path, out: Path, count: int, seed: int) -> None:
