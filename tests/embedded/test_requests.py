@@ -58,9 +58,8 @@ def test_answers_to_requests_for_clips_fulfil_them(held_out: bool) -> None:
         assert scene is not None and False not in video_requests.fulfils(scene, wish).values(), text
         assert wish.held_out == held_out
     wrong = video_requests.read("a blue car rising at night")
-    assert wrong and video_requests.fulfils(wrong, video_requests.ClipWish(frozenset({"fish"}), "red", "in the sea")) == {
-        "object": False, "colour": False, "background": False, "motion": False,
-    }  # fmt: skip
+    wish = video_requests.ClipWish(frozenset({"fish"}), "red", "in the sea")
+    assert wrong and not any(video_requests.fulfils(wrong, wish).values())
 
 
 @pytest.mark.parametrize(
