@@ -27,6 +27,7 @@ FOLDERS: Final = {
     "diffusion_models": ("diffusion_models", "unet"),
     "text_encoders": ("text_encoders", "clip"),
     "vae": ("vae",),
+    "clip_vision": ("clip_vision",),
     "loras": ("loras",),
     "controlnet": ("controlnet",),
     "llm": ("llm", "LLM"),

@@ -14,6 +14,8 @@ from .wire import Audio, ClipVisionOutput, Conditioning, Image, Latent, Vae, Vid
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pipegraph.models.clip_vision import Seen
+
 
 @outputs
 class Begun:
@@ -105,8 +107,7 @@ def wan_first_last_frame_to_video(
         end = _fitted(end_image, width, height, length, ctx, last=True)
         given[-len(end) :] = end
         mask[-len(end) :] = 0
-    seen = [s for s in (clip_vision_start_image, clip_vision_end_image) if s is not None]
-    extras: dict[str, Any] = {"clip_vision_output": seen[0] if seen else None}
+    extras: dict[str, Any] = {"clip_vision_output": _both(clip_vision_start_image, clip_vision_end_image)}
     if start_image is not None or end_image is not None:
         by_cell = mask.reshape(1, cells, 4, *mask.shape[1:]).transpose(1, 2)
         extras |= {"concat_latent_image": vae.encode(given, ctx.warn), "concat_mask": by_cell}
@@ -133,6 +134,22 @@ def vae_decode_video(samples: Latent, vae: Vae, ctx: RunContext, fps: Fps = 16.0
         raise ValueError("this VAE is of a model for pictures: use VAEDecode and CreateVideo")
     frames = LatentFrames(vae, samples["samples"], ctx.warn)
     return Clip(frames, rate(fps), (lambda: audio) if audio is not None else silent)
+
+
+def _both(first: Seen | None, last: Seen | None) -> Seen | None:
+    """What a vision model sees in two pictures, one after the other."""
+    import torch
+
+    from pipegraph.models.clip_vision import Seen
+
+    if first is None or last is None:
+        return first or last
+    if first.last.shape != last.last.shape:
+        raise ValueError(
+            f"CLIP vision saw {list(first.last.shape)} in the first pictures and {list(last.last.shape)} in the last: "
+            "give as many of both, to the same model"
+        )
+    return Seen(torch.cat([first.last, last.last], 1), torch.cat([first.penultimate, last.penultimate], 1))
 
 
 def _grey(width: int, height: int, length: int) -> Tensor:

@@ -20,6 +20,8 @@ from pipegraph.runtime.node import Seed, Wire
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pipegraph.models.clip_vision import ClipVision as _ClipVision
+    from pipegraph.models.clip_vision import Seen as _Seen
     from pipegraph.models.control import ControlNet as _ControlNet
     from pipegraph.models.llm.llm import LLM as _LLM
     from pipegraph.models.llm.llm import Tokens as _Tokens
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pipegraph.models.vae import Vae as _Vae
     from pipegraph.models.video.clip import Video as _Video
 else:
+    _ClipVision = _Seen = Any
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any
     Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = _Video = Any
 
@@ -47,7 +50,8 @@ Clip = Annotated[_TextEncoder, Wire("CLIP")]
 Vae = Annotated[_Vae, Wire("VAE")]
 Audio = Annotated[dict[str, Any], Wire("AUDIO")]
 Video = Annotated[_Video, Wire("VIDEO")]
-ClipVisionOutput = Annotated[Any, Wire("CLIP_VISION_OUTPUT")]
+ClipVision = Annotated[_ClipVision, Wire("CLIP_VISION")]
+ClipVisionOutput = Annotated[_Seen, Wire("CLIP_VISION_OUTPUT")]
 ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]
 Sampler = Annotated[_Sampler, Wire("SAMPLER")]
 Guider = Annotated[_Guider, Wire("GUIDER")]

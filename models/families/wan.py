@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..sampling.model_sampling import ModelSampling
     from ..text import Encoder, Tokens
 
+TEXT_TOKENS = 512
+"""Of every prompt, with its padding."""
 MASK_CHANNELS = 4
 """Of the channels beside the state: one for each frame of a latent cell, 1 where the frame is given."""
 MEAN = (-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
@@ -57,12 +59,39 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         batched["beside"] = _beside(extras, x, wanted).to(text)
     elif extras.get("concat_latent_image") is not None:
         raise ValueError("this network makes clips of text alone: give it no picture to begin with (use an i2v model)")
+    seen = extras.get("clip_vision_output")
     if config.image_dim is not None:
-        raise ValueError(
-            "this network also reads what a CLIP vision model sees in the first picture (Wan 2.1 image to video); not "
-            "supported yet, Wan 2.2's image-to-video models are"
-        )
+        batched |= _with_seen(config, text, seen)
+    elif seen is not None:
+        raise ValueError("this network reads nothing of a CLIP vision model: leave clip_vision_output unconnected")
     return Inputs(batched)
+
+
+def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
+    """The text [B, 512, D] and the states of CLIP vision, for networks that attend to both (Wan 2.1 image to video).
+
+    diffusers' attention takes the last 512 tokens for the text.
+    """
+    import torch.nn.functional as F
+
+    if seen is None:
+        raise ValueError(
+            "this network reads what a CLIP vision model sees in the first picture: connect CLIPVisionEncode to "
+            "clip_vision_output (of WanFirstLastFrameToVideo: one for each picture)"
+        )
+    states = seen.penultimate.to(text)
+    if states.shape[-1] != config.image_dim:
+        raise ValueError(
+            f"the CLIP vision model's states have {states.shape[-1]} numbers a token, this network reads "
+            f"{config.image_dim}: it wants clip_vision_h"
+        )
+    if config.pos_embed_seq_len not in (None, states.shape[1]):
+        raise ValueError(
+            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last picture, there "
+            f"are {states.shape[1]}: connect a CLIPVisionEncode for each to WanFirstLastFrameToVideo"
+        )
+    padded = F.pad(text, (0, 0, 0, TEXT_TOKENS - text.shape[1]))
+    return {"encoder_hidden_states": padded, "encoder_hidden_states_image": states}
 
 
 def _beside(extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
@@ -96,6 +125,8 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
     given = dict(inputs.batched)
     beside = given.pop("beside", None)
     state = x if beside is None else torch.cat([x, beside], 1)
+    if network.config.pos_embed_seq_len:  # diffusers wants the two pictures as two rows
+        given["encoder_hidden_states_image"] = given["encoder_hidden_states_image"].unflatten(1, (2, -1)).flatten(0, 1)
     _, rows, columns = network.config.patch_size
     h, w = x.shape[-2:]
     if h % rows or w % columns:
@@ -128,7 +159,9 @@ WAN = Family(
     network="WanTransformer3DModel",
     control_network="",
     latent=LatentFormat(channels=16, downscale=8, patch=2, frames=4, mean=MEAN, std=STD),
-    encoders=(EncoderFacts("umt5xxl", kind="umt5", folder="text_encoder", pad_to=512, limit=512, masked=True),),
+    encoders=(
+        EncoderFacts("umt5xxl", kind="umt5", folder="text_encoder", pad_to=TEXT_TOKENS, limit=TEXT_TOKENS, masked=True),
+    ),
     repos=("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan-AI/Wan2.2-T2V-A14B-Diffusers"),
     sampling=sampling,
     encode=encode,

@@ -1,7 +1,8 @@
-"""How CLIP's and T5's text encoders are named and shaped in files. Torch-free."""
+"""How CLIP's text and vision encoders and T5's encoders are named and shaped in files. Torch-free."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -99,6 +100,32 @@ def t5_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str,
         "num_heads": heads,
         "feed_forward_proj": "gated-gelu" if gated else "relu",
         "relative_attention_num_buckets": buckets,
+    }
+
+
+def is_vision(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of a CLIP vision model, with or without ``vision_model.``."""
+    return "vision_model.embeddings.class_embedding" in names or "embeddings.class_embedding" in names
+
+
+def from_vision(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
+    """The pieces named without ``vision_model.``; every name has a place."""
+    return {name.removeprefix("vision_model."): piece for name, piece in stored.items()}, []
+
+
+def vision_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of a CLIPVisionModel from shapes: all but ViT-B have 16 heads, ViT-B and ViT-L OpenAI's activation."""
+    (width,) = pieces["embeddings.class_embedding"].shape
+    patch = pieces["embeddings.patch_embedding.weight"].shape[-1]
+    patches = pieces["embeddings.position_embedding.weight"].shape[0] - 1
+    return dict(base) | {
+        "hidden_size": width,
+        "intermediate_size": pieces["encoder.layers.0.mlp.fc1.weight"].shape[0],
+        "num_hidden_layers": _count(pieces, r"encoder\.layers\.(\d+)\."),
+        "num_attention_heads": 12 if width == 768 else 16,
+        "hidden_act": "quick_gelu" if width in (768, 1024) else "gelu",
+        "image_size": patch * math.isqrt(patches),
+        "patch_size": patch,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..clip_vision import ClipVision
 from ..control import ControlNet
 from ..families import FAMILIES
 from ..family import EncoderFacts, Family, LatentFormat
@@ -99,6 +100,12 @@ def load_control_net(name: str, place: Place) -> ControlNet:
     return ControlNet(build(found, place.device, place.dtype), found.family, place.device, place.dtype, name)
 
 
+def load_clip_vision(name: str, place: Place) -> ClipVision:
+    """A CLIP vision model: a file, a component folder, or that part of a pipeline folder."""
+    found = part(resolve("clip_vision", name), "clip_vision")
+    return ClipVision(build(found, place.device, place.dtype), place.device, place.dtype, name)
+
+
 def _encoder_parts(path: Path) -> dict[str, Part]:
     return parts(path, ENCODERS)
 
@@ -157,4 +164,7 @@ def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place
     return Encoder(facts, network, load_tokenizer(tokenizer, facts.kind), place.device, pad_to, limit)
 
 
-__all__ = ["Family", "Place", "load_checkpoint", "load_control_net", "load_model", "load_text_encoders", "load_vae"]
+__all__ = [
+    "Family", "Place", "load_checkpoint", "load_clip_vision", "load_control_net", "load_model", "load_text_encoders",
+    "load_vae",
+]  # fmt: skip

@@ -28,6 +28,7 @@ MODULES: Final = {
     "T5EncoderModel": "transformers.models.t5.modeling_t5",
     "WanTransformer3DModel": "diffusers.models.transformers.transformer_wan",
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
+    "CLIPVisionModel": "transformers.models.clip.modeling_clip",
     "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
 }
 """Where each class is defined: importing only these is what keeps the start short."""
@@ -78,7 +79,7 @@ def _empty(part: Part) -> nn.Module:
     with torch.device("meta"), warnings.catch_warnings():
         # FluxControlNetModel uses a class that diffusers itself calls deprecated.
         warnings.simplefilter("ignore", FutureWarning)
-        if part.kind in ENCODERS:
+        if part.kind in (*ENCODERS, "clip_vision"):
             return cls(cls.config_class(**part.config))  # type: ignore[no-any-return]
         return cls.from_config(dict(part.config))  # type: ignore[no-any-return]
 

@@ -23,18 +23,19 @@ from .pieces import Piece, below
 from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
-KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "umt5")
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "umt5", "clip_vision")
 ENCODERS: Final = ("clip", "t5", "umt5")
 PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "vae.", "first_stage_model.", "text_encoders.clip_l.transformer.",
     "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
-IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model")
+IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model", "visual_projection.weight")
 """Ends of names that belong to no network of ours and change nothing."""
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"),
+    "CLIPVisionModel": ("clip_vision", "wan"),
 }  # fmt: skip
 
 
@@ -90,6 +91,7 @@ _LAYOUTS: Final = (
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
     _Layout("vae", "vae", vae.is_vae, vae.from_ldm, vae.vae_config),
+    _Layout("clip_vision", "image_encoder", encoders.is_vision, encoders.from_vision, encoders.vision_config, "wan"),
     _Layout("clip", "text_encoder", encoders.is_clip, lambda s: (encoders.clip_pieces(s), []), encoders.clip_config),
     _Layout("t5", "text_encoder_2", encoders.is_t5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config),
     _Layout("t5", "text_encoder_2", encoders.is_ggml_t5, encoders.from_ggml_t5, encoders.t5_config),
@@ -136,6 +138,8 @@ def _in_folder(folder: Path) -> Part | None:
     """The part of a component folder, None if its class is not known."""
     config = read_json(folder / "config.json")
     name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
+    # Nothing of ours reads the projection.
+    name = name.replace("CLIPVisionModelWithProjection", "CLIPVisionModel")
     if family := family_of_network(name):
         kind = "transformer"
     elif family := family_of_control(name):
@@ -172,7 +176,7 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
                 break
     if not found:
         raise LoadError(f"{header.path} holds no network that pipegraph knows (FLUX.1, its VAE, CLIP-L, T5, ControlNet "
-                        "in diffusers layout; Wan, its VAE, UMT5); its names begin like "
+                        "in diffusers layout; Wan, its VAE, UMT5; CLIP vision); its names begin like "
                         + ", ".join(names[:3]))  # fmt: skip
     if unknown := unknown + list(left):
         raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "

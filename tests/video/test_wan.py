@@ -62,11 +62,13 @@ def run(model: Model, positive: Any, negative: Any, start: Tensor, cfg: float = 
             return end.value.samples  # type: ignore[no-any-return]
 
 
-def reference(pipe: Any, start: Tensor, frames: int, output: str = "latent", **options: Any) -> Tensor:
+def reference(
+    pipe: Any, start: Tensor, frames: int, output: str = "latent", tokens: int = tiny.TOKENS, **options: Any
+) -> Tensor:
     """VAE latents, or frames [T, H, W, 3]."""
     result: Tensor = pipe(
         prompt=PROMPT, negative_prompt=NEGATIVE, height=SIZE[0], width=SIZE[1], num_frames=frames,
-        num_inference_steps=STEPS, guidance_scale=CFG, max_sequence_length=tiny.TOKENS, latents=start,
+        num_inference_steps=STEPS, guidance_scale=CFG, max_sequence_length=tokens, latents=start,
         output_type=output, return_dict=False, **options,
     )[0]  # fmt: skip
     if output != "latent":

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pipegraph.models import paths
 
+WEIGHTS = "diffusion_pytorch_model.safetensors"
 TOKENS = 16
 """Length of prompts in these pipelines."""
 
@@ -57,6 +59,23 @@ def make(folder: Path, pipeline: str = "WanPipeline", vae: Any = None, **parts: 
     (folder / "card.json").write_text(json.dumps({"text_tokens": TOKENS}))
 
 
+def comfyui_files(folder: Path, models: Path, network: str) -> None:
+    """The networks of a pipeline as ComfyUI's files in a ``models`` folder, the diffusion network by its name."""
+    weights = {
+        f"diffusion_models/{network}": to_original(load_file(folder / "transformer" / WEIGHTS)),
+        "vae/wan_2.1_vae.safetensors": to_original_vae(load_file(folder / "vae" / WEIGHTS)),
+        "text_encoders/umt5_xxl_fp8_e4m3fn_scaled.safetensors": load_file(folder / "text_encoder/model.safetensors"),
+    }
+    parts = ("transformer", "text_encoder")
+    told = {"config": json.dumps({n: json.loads((folder / n / "config.json").read_text()) for n in parts})}
+    for name, tensors in weights.items():
+        (models / name).parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, models / name, None if name.startswith("vae") else told)
+    (models / "tokenizers").mkdir()
+    (models / "tokenizers/umt5xxl").symlink_to(folder / "tokenizer")
+    (models / "text_encoders/umt5_xxl_fp8_e4m3fn_scaled.json").write_text((folder / "card.json").read_text())
+
+
 def to_original(net: dict[str, Tensor]) -> dict[str, Tensor]:
     """diffusers' Wan weights in the original layout, written down independently of the loader's tables."""
     out = {}
@@ -70,6 +89,7 @@ def to_original(net: dict[str, Tensor]) -> dict[str, Tensor]:
         new = new.replace("condition_embedder.image_embedder.ff.net.0.proj", "img_emb.proj.1")
         new = new.replace("condition_embedder.image_embedder.ff.net.2", "img_emb.proj.3")
         new = new.replace("condition_embedder.image_embedder.norm2", "img_emb.proj.4")
+        new = new.replace("condition_embedder.image_embedder.pos_embed", "img_emb.emb_pos")
         new = re.sub(r"^proj_out", "head.head", new)
         new = re.sub(r"^scale_shift_table", "head.modulation", new).replace("scale_shift_table", "modulation")
         new = re.sub(r"(blocks\.\d+)\.norm2", r"\1.norm3", new)

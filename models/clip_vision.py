@@ -1,0 +1,62 @@
+"""The value on a CLIP_VISION wire: a CLIP vision model, and what it sees in pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .images import Crop
+
+_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_STD = (0.26862954, 0.26130258, 0.27577711)
+"""Of the pictures that CLIP was trained with, by channel (transformers' OPENAI_CLIP_MEAN and ..._STD)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Seen:
+    """States of the tokens of pictures, float32 [B, T, D] on the CPU: one token for the whole, one for each patch."""
+
+    last: Tensor
+    """Of the last layer."""
+    penultimate: Tensor
+    """Of the last but one, which is what Wan reads."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClipVision:
+    """A loaded CLIP vision model. Never changed."""
+
+    network: Any
+    device: torch.device
+    dtype: torch.dtype
+    name: str = ""
+
+    @torch.no_grad()
+    def encode(self, image: Tensor, crop: Crop) -> Seen:
+        """What the model sees in pictures [B, H, W, C] in 0..1; ``crop`` as for :func:`fitted`."""
+        pixels = fitted(image, self.network.config.image_size, crop)
+        mean, std = (pixels.new_tensor(v)[:, None, None] for v in (_MEAN, _STD))
+        given = ((pixels - mean) / std).to(self.device, self.dtype)
+        states = self.network(pixel_values=given, output_hidden_states=True).hidden_states
+        return Seen(states[-1].float().cpu(), states[-2].float().cpu())
+
+
+def fitted(image: Tensor, size: int, crop: Crop) -> Tensor:
+    """Pictures [B, H, W, C] as the model was trained: [B, 3, size, size], values of 8 bits in 0..1.
+
+    ``center`` scales the shorter side and cuts the longer one at the centre, ``disabled`` squeezes the picture.
+    """
+    pixels = image[..., :3].movedim(-1, 1).float()
+    if pixels.shape[1] != 3:
+        pixels = pixels[:, :1].expand(-1, 3, -1, -1)
+    h, w = pixels.shape[-2:]
+    scale = size / min(h, w)
+    new = (round(h * scale), round(w * scale)) if crop == "center" else (size, size)
+    if new != (h, w):
+        pixels = F.interpolate(pixels, new, mode="bicubic", antialias=True)
+    top, left = (new[0] - size) // 2, (new[1] - size) // 2
+    return (pixels[..., top : top + size, left : left + size] * 255).clamp(0, 255).round() / 255
