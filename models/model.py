@@ -82,6 +82,8 @@ class Model:
     recommended: Mapping[str, Any] = field(default_factory=dict)
     """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
     name: str = ""
+    begins_with: Tensor | None = None
+    """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its clips begin with."""
 
     def with_sampling(self, sampling: ModelSampling) -> Model:
         """The same with other noise levels."""

@@ -26,8 +26,8 @@ CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
 KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "umt5", "clip_vision")
 ENCODERS: Final = ("clip", "t5", "umt5")
 PREFIXES: Final = (
-    "model.diffusion_model.", "diffusion_model.", "vae.", "first_stage_model.", "text_encoders.clip_l.transformer.",
-    "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
+    "model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.",
+    "text_encoders.clip_l.transformer.", "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
 IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model", "visual_projection.weight")

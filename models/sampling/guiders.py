@@ -124,12 +124,17 @@ class GuidedDenoiser:
     """A guider at work: (x, sigma) -> x0, counting what it costs."""
 
     def __init__(self, model: Model, branches: Sequence[_Branch], cfg: float) -> None:
-        self._model, self._branches, self._cfg = model, branches, cfg
+        self.model, self._branches, self._cfg = model, branches, cfg
         self.sampling: ModelSampling = model.sampling
         self.calls = 0
         """How often the model was asked."""
         self.rows = 0
         """Most pictures the model saw in one call: batch x conditionings."""
+
+    @property
+    def entries(self) -> list[Prepared]:
+        """All entries of all conditionings."""
+        return [entry for branch in self._branches for entry in branch.entries]
 
     def __call__(self, x: Tensor, sigma: float, share: Tensor | None = None) -> Tensor:
         """x0 of the state; ``share`` [B or 1, 1, ...] is what part of sigma there is at each place, 1 by default."""
@@ -140,7 +145,7 @@ class GuidedDenoiser:
             levels = x.new_full((len(x),), sigma)
             if share is not None:
                 levels = (sigma * share).expand(len(x), 1, *x.shape[2:])
-            predictions = self._model.predict(x, levels, asked)
+            predictions = self.model.predict(x, levels, asked)
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
         split = len(acting[0])

@@ -60,6 +60,9 @@ def sample(
         return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0))
     if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
+    if guider.model.begins_with is not None and sampler.name != "ar_video":
+        raise ValueError(f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
+                         "sampler of SamplerARVideo")  # fmt: skip
     samples, denoised, report = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
     return Sampled(samples.clone(), denoised.clone(), report)

@@ -7,7 +7,7 @@ no seams there.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,18 @@ class VideoVae(Vae):
             if dtype != torch.float32:
                 warn(f"{what} in {str(dtype).removeprefix('torch.')} overflows; made again in float32")
         raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+
+    def stream(self, latents: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The frames [n, H, W, 3] of one clip whose latents z [C, t, h, w] come piece by piece: 1, then 4 at a time."""
+        memory = _Memory(self.network)
+        for z in latents:
+            for cell in z[None].to(self.device, self.dtype).split(1, dim=2):
+                with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+                    part = memory.decode(cell).float().cpu()
+                if not bool(part.isfinite().all()):
+                    dtype = str(self.dtype).removeprefix("torch.")
+                    raise NotFinite(f"decoding in {dtype} gives NaN or infinity: try fp32 or bf16")
+                yield ((part + 1) / 2)[0].movedim(0, -1).contiguous()
 
     def check(self, latent: Tensor) -> None:
         """ValueError if it is no latent of this VAE's."""

@@ -1,0 +1,161 @@
+"""What a causal Wan network remembers of the frames behind it: keys and values of every attention layer.
+
+A network trained so that each chunk of frames sees itself and what lies before it (CausVid, Yin et al. 2024, arXiv
+2412.07772; Self Forcing, Huang et al. 2025, arXiv 2506.08009) gives the same result when earlier keys and values are
+kept instead of computed again. Keys are kept turned to their own place in time, so forgetting some moves none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipegraph.kernels.attention import attention
+from pipegraph.kernels.qk_norm_rope import qk_norm_rope
+
+_THETA = 10_000.0
+
+
+class Memory:
+    """The memory of one clip. Inside ``seen()`` the network's calls in this thread are about its next frames."""
+
+    def __init__(self, network: Any, rows: int, columns: int, frames: int, chunk: int, sink: int = 0) -> None:
+        """An empty memory.
+
+        Args:
+            network: diffusers' WanTransformer3DModel. It is made ready in place; without a memory it works as before.
+            rows: Tokens a frame is high.
+            columns: Tokens a frame is wide.
+            frames: Latent frames that are seen at most, those being made included; there is room for no more.
+            chunk: Latent frames that are made at a time.
+            sink: How many of the first are never forgotten (arXiv 2309.17453).
+        """
+        _install(network)
+        self.behind = 0
+        """Latent frames that have been made and kept, forgotten ones included."""
+        self._rows, self._columns, self._head = rows, columns, network.config.attention_head_dim
+        self._room, self._chunk, self._sink, self._kept = frames, chunk, sink, 0
+        self._pictures: dict[Any, tuple[Tensor, Tensor]] = {}
+        self._texts: dict[Any, tuple[Tensor, Tensor]] = {}
+        self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+
+    @contextmanager
+    def seen(self) -> Iterator[None]:
+        """Let the network see this memory, in this thread, and write the frames it is asked about behind it."""
+        token = _seen.set(self)
+        try:
+            yield
+        finally:
+            _seen.reset(token)
+
+    def keep(self, frames: int) -> None:
+        """Keep what the last call wrote, of so many latent frames; forget what leaves no room for the next chunk."""
+        self.behind += frames
+        self._kept += frames
+        self._turns.clear()
+        lost = self._kept + self._chunk - self._room
+        if lost <= 0:
+            return
+        tokens = self._rows * self._columns
+        start, kept = self._sink * tokens, (self._kept - lost) * tokens
+        for pair in self._pictures.values():
+            for store in pair:
+                store[:, start:kept] = store[:, start + lost * tokens : self._kept * tokens].clone()
+        self._kept -= lost
+
+    @property
+    def bytes(self) -> int:
+        """Size of what is kept of the frames."""
+        return sum(store.nbytes for pair in self._pictures.values() for store in pair)
+
+    def put(self, layer: Any, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Write keys and values [B, H, S, D] of the frames being made; all that they see, [B, H, all, D]."""
+        tokens = self._rows * self._columns
+        if layer not in self._pictures:
+            shape = (key.shape[0], self._room * tokens, key.shape[1], key.shape[3])
+            self._pictures[layer] = key.new_empty(shape), value.new_empty(shape)
+        start = self._kept * tokens
+        end = start + key.shape[2]
+        found = []
+        for store, new in zip(self._pictures[layer], (key, value), strict=True):
+            store[:, start:end] = new.transpose(1, 2)
+            found.append(store[:, :end].transpose(1, 2))
+        return found[0], found[1]
+
+    def text(self, layer: Any, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Keys and values of the text, made once a layer."""
+        if layer not in self._texts:
+            self._texts[layer] = make()
+        return self._texts[layer]
+
+    def turns(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [tokens, D / 2] of the angles by which the next tokens are turned: time, row, column.
+
+        Rotary embedding in three axes as Wan has it, for any place in time.
+        """
+        place = (self.behind, tokens)
+        if place not in self._turns:
+            side = 2 * (self._head // 6)
+            frames = tokens // (self._rows * self._columns)
+            time = _angles(self._head - 2 * side, self.behind, frames)[:, None, None]
+            row = _angles(side, 0, self._rows)[None, :, None]
+            column = _angles(side, 0, self._columns)[None, None]
+            shape = (frames, self._rows, self._columns, -1)
+            angles = torch.cat([a.expand(*shape) for a in (time, row, column)], -1).flatten(0, 2)
+            self._turns[place] = angles.cos().float().to(device), angles.sin().float().to(device)
+        return self._turns[place]
+
+
+_seen: ContextVar[Memory | None] = ContextVar("memory of a causal video network", default=None)
+
+
+def _angles(size: int, start: int, count: int) -> Tensor:
+    """Angles float64 [count, size / 2] at the places from ``start`` on."""
+    places = torch.arange(start, start + count, dtype=torch.float64)
+    return places[:, None] / _THETA ** (torch.arange(0, size, 2, dtype=torch.float64) / size)
+
+
+def _install(network: Any) -> None:
+    """Let every attention layer of a network look for a memory; where there is none it does what it did."""
+    for layer in (a for block in network.blocks for a in (block.attn1, block.attn2)):
+        if getattr(layer.forward, "func", None) is not _attend:
+            layer.forward = partial(_attend, layer, layer.forward)
+
+
+def _attend(
+    layer: Any,
+    usual: Callable[..., Tensor],
+    hidden_states: Tensor,
+    encoder_hidden_states: Tensor | None = None,
+    attention_mask: Tensor | None = None,
+    rotary_emb: Any = None,
+) -> Tensor:
+    """What a WanAttention computes, over the frames of the memory too: tokens [B, S, C] in and out."""
+    memory = _seen.get()
+    if memory is None:
+        return usual(hidden_states, encoder_hidden_states, attention_mask, rotary_emb)
+
+    def heads(x: Tensor) -> Tensor:
+        return x.unflatten(2, (layer.heads, -1)).transpose(1, 2)
+
+    q = heads(layer.norm_q(layer.to_q(hidden_states)))
+    source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+
+    def made() -> tuple[Tensor, Tensor]:
+        return heads(layer.norm_k(layer.to_k(source))), heads(layer.to_v(source))
+
+    if encoder_hidden_states is None:
+        k, v = made()
+        q, k = qk_norm_rope(q, k, None, None, *memory.turns(q.shape[2], q.device), None, interleaved=True)
+        k, v = memory.put(layer, k, v)
+    else:
+        k, v = memory.text(layer, made)
+    y = attention(q, k, v).transpose(1, 2).flatten(2)
+    out: Tensor = layer.to_out[1](layer.to_out[0](y.type_as(hidden_states)))
+    return out

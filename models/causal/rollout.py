@@ -1,0 +1,167 @@
+"""Make a clip chunk by chunk with a causal video model: the sampler of Self Forcing (arXiv 2506.08009, algorithm 2).
+
+Each chunk goes from noise to the finished latent in few steps, every step a prediction that is noised again, and sees
+the memory of the chunks before. Then the network is asked once more about the finished chunk, at noise level 0, and
+what it computes there becomes the chunk's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipegraph.models.family import LatentFormat
+from pipegraph.models.model import Model
+from pipegraph.models.sampling.guiders import GuidedDenoiser
+from pipegraph.models.sampling.model_sampling import ModelSampling
+from pipegraph.models.sampling.samplers import Sampler
+from pipegraph.models.sampling.samplers_sde import lcm
+from pipegraph.models.sampling.steps import Denoiser, Step, StepNoise, Steps
+
+from .memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step of one chunk."""
+
+    start: int
+    """The chunk's first latent frame."""
+    step: Step
+    """Counted over all chunks; its prediction is the chunk's."""
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How a clip is cut into chunks and what each of them sees; all in latent frames."""
+
+    chunk: int
+    window: int = 0
+    """Frames that are seen at most, the chunk's own and the sink included. 0: all."""
+    sink: int = 0
+    """First frames that are always seen."""
+
+    def sampler(self) -> RolloutSampler:
+        """The value on a SAMPLER wire."""
+        return RolloutSampler("ar_video", self._run, rollout=self)
+
+    def check(self, cells: int, given: int, latent: LatentFormat) -> None:
+        """ValueError if a clip of so many latent frames, the first of them given, cannot be made in these chunks."""
+        left = (cells - given) % self.chunk
+        if left:
+            lengths = [1 + latent.frames * (c - 1) for c in (cells - left, cells - left + self.chunk) if c > given]
+            raise ValueError(
+                f"a clip of {1 + latent.frames * (cells - 1)} frames has {cells - given} latent frames to be made, "
+                f"which are no whole number of chunks of {self.chunk}: make it {' or '.join(map(str, lengths))} long"
+            )
+        least = max(self.chunk + self.sink, given)
+        if self.window and self.window < least:
+            raise ValueError(
+                f"a window of {self.window} latent frames has no room for a chunk of {self.chunk} and {self.sink} that "
+                f"are always seen: it must be {least} or more, or 0 for no window"
+            )
+
+    def parts(
+        self,
+        denoise: GuidedDenoiser,
+        cells: int,
+        state: Callable[[int, int], Tensor],
+        sigmas: Tensor,
+        noise: StepNoise,
+    ) -> Iterator[Part]:
+        """Make a clip of ``cells`` latent frames; yields after each step of each chunk.
+
+        Args:
+            denoise: The model and what it is to follow: one conditioning and no guidance.
+            cells: Latent frames, those the model is to begin with included.
+            state: First and last frame (exclusive) -> their state [B, C, n, h, w] at sigmas[0].
+            sigmas: The noise levels of every chunk; they end at 0.
+            noise: Fresh noise.
+        """
+        first = begins_with(denoise.model, 1)
+        given = 0 if first is None else first.shape[2]
+        self.check(cells, given, denoise.model.latent)
+        if float(sigmas[-1]) != 0:
+            raise ValueError(f"a causal clip needs sigmas that end at 0, these end at {float(sigmas[-1]):.4g}")
+        chunks, memory = (cells - given) // self.chunk, None
+        for number in range(chunks):
+            start = given + number * self.chunk
+            x = state(start, start + self.chunk)
+            if memory is None:
+                memory = self._memory(denoise, x, cells)
+                if given:
+                    self._remember(memory, denoise, begins_with(denoise.model, len(x)))
+            for step in lcm(_Seeing(denoise, memory), x, sigmas, noise):
+                done, total = number * step.total + step.done, chunks * step.total
+                yield Part(start, step._replace(done=done, total=total), step.done == step.total)
+                x = step.denoised
+            if number + 1 < chunks:
+                self._remember(memory, denoise, x)
+
+    def _run(self, denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+        if not isinstance(denoise, GuidedDenoiser):
+            raise ValueError("a causal model makes a clip from its beginning on: a noise mask cannot be used with it")
+        clip = torch.zeros_like(x)
+        if (first := begins_with(denoise.model, len(x))) is not None:
+            clip[:, :, : first.shape[2]] = first
+        for part in self.parts(denoise, x.shape[2], lambda a, b: x[:, :, a:b], sigmas, noise):
+            clip[:, :, part.start : part.start + self.chunk] = part.step.denoised
+            yield part.step._replace(denoised=clip)
+        return clip
+
+    def _memory(self, denoise: GuidedDenoiser, x: Tensor, cells: int) -> Memory:
+        network: Any = denoise.model.network
+        name, config = type(network).__name__, network.config
+        if name != "WanTransformer3DModel" or config.in_channels != x.shape[1] or config.image_dim is not None:
+            raise ValueError(
+                f"{denoise.model.name or name} cannot make a clip chunk by chunk: that needs a causal Wan model for "
+                "text to video (Self Forcing, CausVid, Causal Forcing)"
+            )
+        entries = denoise.entries
+        if len(entries) != 1 or entries[0].area is not None or entries[0].mask is not None or entries[0].controls:
+            raise ValueError(
+                "a causal model follows one conditioning of the whole picture: give it cfg 1 and no further "
+                "conditionings, areas or controls"
+            )
+        _, rows, columns = config.patch_size
+        tokens = -(-x.shape[-2] // rows), -(-x.shape[-1] // columns)
+        return Memory(network, *tokens, min(self.window or cells, cells), self.chunk, self.sink)
+
+    @staticmethod
+    def _remember(memory: Memory, denoise: GuidedDenoiser, clean: Tensor | None) -> None:
+        assert clean is not None
+        with memory.seen():
+            denoise(clean, 0.0)
+        memory.keep(clean.shape[2])
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSampler(Sampler):
+    """A sampler that works chunk by chunk."""
+
+    rollout: Rollout = Rollout(1)
+
+
+class _Seeing:
+    """A denoiser that sees a memory."""
+
+    def __init__(self, inner: GuidedDenoiser, memory: Memory) -> None:
+        self._inner, self._memory = inner, memory
+        self.sampling: ModelSampling = inner.sampling
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        with self._memory.seen():
+            return self._inner(x, sigma)
+
+
+def begins_with(model: Model, clips: int) -> Tensor | None:
+    """The state of the frames that the model's clips begin with [clips, C, n, h, w], None if there are none."""
+    if model.begins_with is None:
+        return None
+    first = model.process_in(model.begins_with.to(model.device, torch.float32))
+    return first.expand(clips, -1, -1, -1, -1)

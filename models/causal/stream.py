@@ -1,0 +1,77 @@
+"""Frames of a clip that is made while they are asked for: chunk by chunk sampled, decoded and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pipegraph.models.sampling.guiders import Guider
+from pipegraph.models.sampling.noise import ItemNoise, Noise
+from pipegraph.models.sampling.run import is_filled
+from pipegraph.models.video.vae import VideoVae
+
+from .rollout import Rollout, begins_with
+
+
+@dataclass(frozen=True, eq=False)
+class RolloutFrames:
+    """A clip, made anew by each ``chunks()``. With a window neither its making nor its memory knows its length.
+
+    All noise comes from one stream as it is needed, so a longer clip of a seed begins as a shorter one does.
+    """
+
+    guider: Guider
+    noise: Noise
+    rollout: Rollout
+    sigmas: Tensor
+    latent: Tensor
+    """[1, C, T, h, w]; what is 0 all over says nothing but the size."""
+    vae: VideoVae
+
+    def __post_init__(self) -> None:
+        self.vae.check(self.latent)
+        if len(self.latent) != 1:
+            raise ValueError(f"one clip is made at a time, not {len(self.latent)}: give a latent of batch size 1")
+        first = self.guider.model.begins_with
+        self.rollout.check(self.latent.shape[2], 0 if first is None else first.shape[2], self.vae.latent)
+
+    @property
+    def count(self) -> int:
+        return self.vae.frames_of(self.latent.shape[2])
+
+    @property
+    def height(self) -> int:
+        return int(self.latent.shape[3] * self.vae.latent.downscale)
+
+    @property
+    def width(self) -> int:
+        return int(self.latent.shape[4] * self.vae.latent.downscale)
+
+    @property
+    def channels(self) -> int:
+        return 3
+
+    def chunks(self) -> Iterator[Tensor]:
+        yield from self.vae.stream(self.latents())
+
+    @torch.no_grad()
+    def latents(self) -> Iterator[Tensor]:
+        """The VAE latents [C, n, h, w] of the first frames, if they are given, and of each chunk."""
+        model, size = self.guider.model, self.latent.shape
+        levels, drawn, filled = self.sigmas.float().cpu(), ItemNoise(self.noise.seed, [0]), is_filled(self.latent)
+        if (first := begins_with(model, 1)) is not None:
+            yield model.process_out(first)[0].cpu()
+
+        def state(start: int, end: int) -> Tensor:
+            clean = self.latent[:, :, start:end].to(model.device, torch.float32)
+            clean = model.process_in(clean) if filled else clean
+            noise = torch.zeros_like(clean) if self.noise.silent else drawn(clean)
+            return model.sampling.noise_scaling(float(levels[0]), noise, clean, max_denoise=not filled)
+
+        denoise = self.guider.denoiser(self.latent.new_zeros(1, size[1], 1, *size[3:], device=model.device))
+        for part in self.rollout.parts(denoise, size[2], state, levels, drawn):
+            if part.finished:
+                yield model.process_out(part.step.denoised)[0].cpu()
