@@ -14,7 +14,7 @@ data only; the kernels are back ends of ``linear``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -70,10 +70,25 @@ class QWeight:
 
     @staticmethod
     def quantize(weight: Tensor, format: Format, *, group: int | None = None, rotate: int | None = None) -> QWeight:
-        """Quantize a float weight, a few rows at a time.
+        """Quantize a float weight (N, K) of any strides; the rest as in ``of_rows``."""
+        if weight.ndim != 2 or not weight.is_floating_point():
+            raise KernelError(f"cannot quantize a {weight.dtype} of shape {tuple(weight.shape)}; needs a float (N, K)")
+        return QWeight.of_rows(tuple(weight.shape), [weight], format, group=group, rotate=rotate)
+
+    @staticmethod
+    def of_rows(
+        shape: tuple[int, ...],
+        parts: Iterable[Tensor],
+        format: Format,
+        *,
+        group: int | None = None,
+        rotate: int | None = None,
+    ) -> QWeight:
+        """Quantize a float weight that comes some rows at a time, so that it need never be whole.
 
         Args:
-            weight: (N, K), float, any strides.
+            shape: (N, K).
+            parts: Floats (n, K) that make N rows; each may be written over once the next is taken.
             format: ``q8``: symmetric int8, codes -127..127, a scale a row (or a group). ``fp8``: e4m3fn, a scale a row.
                 ``w4``: affine, a scale and zero a group.
             group: Columns that share a scale; 32 by default for w4, whole rows for q8; not for fp8.
@@ -82,25 +97,24 @@ class QWeight:
         Raises:
             KernelError: the format cannot hold this shape, or the weight is not finite.
         """
-        if weight.ndim != 2 or not weight.is_floating_point():
-            raise KernelError(f"cannot quantize a {weight.dtype} of shape {tuple(weight.shape)}; needs a float (N, K)")
         if format == "w4":
             group = group or GROUPS[0]
         elif format == "fp8" and group:
             raise KernelError("fp8 has a scale a row; groups are for q8 and w4")
-        _check(format, tuple(weight.shape), group, rotate)
-        whole: list[Tensor] = []  # made once: parts that are kept until the end would leave memory in pieces
+        _check(format, shape, group, rotate)
+        whole: list[Tensor] = []  # made once: pieces that are kept until the end would leave memory in pieces
         done = 0
-        for rows in _chunks(weight, rotate):
-            parts = _QUANTIZE[format](rows, group)
-            whole = whole or [part.new_empty(len(weight), *part.shape[1:]) for part in parts]
-            for out, part in zip(whole, parts, strict=True):
-                out[done : done + len(part)] = part
+        for rows in (rows for part in parts for rows in _chunks(part, rotate)):
+            made = _QUANTIZE[format](rows, group)
+            whole = whole or [piece.new_empty(shape[0], *piece.shape[1:]) for piece in made]
+            for out, piece in zip(whole, made, strict=True):
+                out[done : done + len(piece)] = piece
             done += len(rows)
+        assert done == shape[0], f"{done} of {shape[0]} rows came"
         data, scale, *zero = whole
         if format == "w4":
             scale, *zero = _halves(scale, *zero)
-        return QWeight(format, tuple(weight.shape), data, scale, zero[0] if zero else None, group, rotate)
+        return QWeight(format, shape, data, scale, zero[0] if zero else None, group, rotate)
 
     @staticmethod
     def from_int8(data: Tensor, scale: Tensor, rotate: int | None = None) -> QWeight:
@@ -284,9 +298,7 @@ def _w4(rows: Tensor, group: int | None) -> tuple[Tensor, ...]:
     n, k = rows.shape
     parts = rows.view(n, k // group, group)
     low, high = parts.amin(-1), parts.amax(-1)
-    scale, zero = (high - low) / 15, low
-    if _fits_half(scale) and _fits_half(zero):  # codes are for the scales that will be kept
-        scale, zero = scale.half().float(), zero.half().float()
+    scale, zero = _near_half((high - low) / 15), _near_half(low)  # codes are for the scales that will be kept
     steps = (parts - zero[..., None]) / scale.masked_fill(scale == 0, 1)[..., None]
     return pack_nibbles(steps.round().clamp(0, 15).to(torch.uint8).view(n, k)), scale, zero
 
@@ -294,10 +306,10 @@ def _w4(rows: Tensor, group: int | None) -> tuple[Tensor, ...]:
 _QUANTIZE: Final[Mapping[str, Any]] = {"q8": _q8, "fp8": _fp8, "w4": _w4}
 
 
-def _fits_half(x: Tensor) -> bool:
-    """Whether float16 holds these to its full precision."""
+def _near_half(x: Tensor) -> Tensor:
+    """Float32, rounded to what float16 holds where that is in its range of full precision."""
     size = x.abs()
-    return not bool(((size > 65504) | ((size < 2.0**-14) & (size > 0))).any())
+    return torch.where((size > 65504) | (size < 2.0**-14), x, x.half().float())
 
 
 def _halves(*parts: Tensor) -> list[Tensor]:

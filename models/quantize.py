@@ -8,7 +8,7 @@ norms and convolutions are no linear layers and stay as they are.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -70,13 +70,20 @@ def quantized_weight(weight: Tensor, format: str) -> QWeight:
     Raises:
         KernelError: it holds NaN or Inf.
     """
+    return quantized_rows(tuple(weight.shape), [weight], format)
+
+
+def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str) -> QWeight:
+    """``quantized_weight`` of a weight that comes some rows at a time, see ``QWeight.of_rows``."""
     if dtype := CASTS.get(format):
         most = torch.finfo(dtype).max
-        return QWeight.from_fp8(weight.clamp(-most, most).to(dtype))
+        return QWeight.from_fp8(torch.cat([part.clamp(-most, most).to(dtype) for part in parts]))
     if format == "q8":
-        block = rotation_block(weight.shape[1])
-        return QWeight.quantize(weight, "q8", rotate=block if block and block >= _LEAST_BLOCK else None)
-    return QWeight.quantize(weight, "w4", group=GROUP) if format == "w4" else QWeight.quantize(weight, "fp8")
+        block = rotation_block(shape[1])
+        return QWeight.of_rows(shape, parts, "q8", rotate=block if block and block >= _LEAST_BLOCK else None)
+    if format == "w4":
+        return QWeight.of_rows(shape, parts, "w4", group=GROUP)
+    return QWeight.of_rows(shape, parts, "fp8")
 
 
 def pack(layer: nn.Linear, weight: PackedWeight, format: str) -> None:

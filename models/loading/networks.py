@@ -14,7 +14,7 @@ from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.modules import KernelLinear
 
-from ..quantize import count_bytes, kept, pack, quantized_weight
+from ..quantize import count_bytes, kept, pack, quantized_rows
 from .headers import LoadError
 from .parts import ENCODERS, Part
 from .pieces import Piece
@@ -110,7 +110,8 @@ def _fill(
                     packed[layer] = found, ""
                     continue
                 if quantize and not kept(part.class_name, layer, piece.shape, quantize):
-                    packed[layer] = quantized_weight(reader.passing(piece).to(device), quantize), quantize
+                    rows = (some.to(device) for some in reader.passing(piece))
+                    packed[layer] = quantized_rows(piece.shape, rows, quantize), quantize
                     continue
             _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
     if part.kind in ("t5", "umt5"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BufferedReader
-from math import prod
 from pathlib import Path
 from typing import Final, Self
 
@@ -34,7 +34,6 @@ class Reader:
     def __init__(self) -> None:
         self._maps: dict[Path, Tensor] = {}
         self._files: dict[Path, BufferedReader] = {}
-        self._spare = torch.empty(0)
 
     def __enter__(self) -> Self:
         return self
@@ -58,14 +57,17 @@ class Reader:
             return self._typed(piece, mapped)
         return self._cast(piece, stored, torch.empty(piece.shape, dtype=dtype))
 
-    def passing(self, piece: Piece) -> Tensor:
-        """The tensor in float32, to be quantized: the next call may use the same memory."""
+    def passing(self, piece: Piece) -> Iterator[Tensor]:
+        """The rows of a matrix as floats, some at a time, to be quantized; all at once where they are packed."""
         if piece.dtype in BLOCKS or piece.scale is not None:
-            return self.dense(piece, torch.float32, mapped=False)
-        count = prod(piece.shape)
-        if self._spare.numel() < count:
-            self._spare = torch.empty(count)
-        return self._cast(piece, DTYPES[piece.dtype], self._spare[:count].view(piece.shape))
+            yield self.dense(piece, torch.float32, mapped=False)
+            return
+        dtype, width = DTYPES[piece.dtype], piece.shape[1]
+        size = width * dtype.itemsize
+        step = max(1, _CHUNK // max(1, size)) * size
+        for begin, count in piece.ranges:
+            for at in range(begin, begin + count, step):
+                yield self._read(piece.file, at, min(step, begin + count - at)).view(dtype).view(-1, width)
 
     def packed(self, piece: Piece) -> QWeight | GgufWeight | None:
         """The matrix as it is packed in the file; None if it is not, or not in rows."""

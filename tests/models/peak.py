@@ -1,6 +1,7 @@
 """Build a text encoder from a file in a process of its own.
 
-Prints in MB by how much its memory grew, its network, and what the process took in all.
+Prints in MB by how much its memory grew, its network, and what the process took in all. Other libraries import what
+they find, so packages that come for tests or for GPUs are hidden.
 
 python peak.py FILE QUANTIZE SMALL_FILE
 """
@@ -10,10 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from pipegraph.models.loading.networks import build
-from pipegraph.models.loading.parts import part
+HIDDEN: dict[str, Any] = dict.fromkeys(("accelerate", "peft", "triton"))
 
 
 def resident(kind: str) -> float:
@@ -23,12 +21,22 @@ def resident(kind: str) -> float:
     return int(found[1]) / 1024
 
 
-if __name__ == "__main__":
+def main(file: Path, quantize: str, small: Path) -> None:
+    import torch
+
+    from pipegraph.models.loading.networks import build
+    from pipegraph.models.loading.parts import part
+
     torch.set_num_threads(1)
-    file, quantize, small = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    build(part(small, "t5"), torch.device("cpu"), torch.float32, quantize)  # what is loaded once for all
+    cpu = torch.device("cpu")
+    build(part(small, "t5"), cpu, torch.float32, quantize)  # what is loaded once for all
     Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back
     before = resident("VmRSS")
-    network: Any = build(part(file, "t5"), torch.device("cpu"), torch.float32, quantize)
+    network: Any = build(part(file, "t5"), cpu, torch.float32, quantize)
     most = resident("VmHWM")  # not ru_maxrss, which begins with that of the process that started this one
     print(most - before, network.pipegraph_nbytes / (1 << 20), most)
+
+
+if __name__ == "__main__":
+    sys.modules |= HIDDEN
+    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

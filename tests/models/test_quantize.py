@@ -25,8 +25,8 @@ from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, 
 
 SHIPPED = "embedded/flux-tiny"
 PAIRS, PART = 1000, 100
-WORKED_ON = 60
-"""MB that quantizing may take beside the result and the largest tensor."""
+WORKED_ON = 40
+"""MB that quantizing may take beside the result."""
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_prompts_are_followed_as_before(format: str, loss: float, before: float)
 
 def write_t5(file: Path, width: int, hidden: int, layers: int) -> int:
     """A random T5 encoder in float32, written a tensor at a time; gives its bytes."""
-    shapes = {"shared.weight": (512, width), "encoder.final_layer_norm.weight": (width,)}
+    shapes = {"shared.weight": (1024, width), "encoder.final_layer_norm.weight": (width,)}
     for i in range(layers):
         at = f"encoder.block.{i}.layer."
         shapes |= {f"{at}0.SelfAttention.{n}.weight": (width, width) for n in "qkvo"}
@@ -211,12 +211,12 @@ def write_t5(file: Path, width: int, hidden: int, layers: int) -> int:
     ("format", "width", "hidden", "layers"),
     [
         pytest.param("q8", 1024, 2816, 5, id="small"),
-        pytest.param("q8", 2048, 5120, 7, id="large-q8", marks=pytest.mark.slow),
-        pytest.param("w4", 2048, 5120, 7, id="large-w4", marks=pytest.mark.slow),
+        pytest.param("q8", 2048, 5376, 7, id="large-q8", marks=pytest.mark.slow),
+        pytest.param("w4", 2048, 5376, 7, id="large-w4", marks=pytest.mark.slow),
     ],
 )
 def test_memory_while_quantizing(format: str, width: int, hidden: int, layers: int, tmp_path: Path) -> None:
-    """What the process grows by is the result, the largest tensor and what is worked on: not the file."""
+    """The process grows by the result and what is worked on, less than a large tensor; imports are told beside it."""
     file, warm = tmp_path / "t5.safetensors", tmp_path / "warm.safetensors"
     size = write_t5(file, width, hidden, layers) / (1 << 20)
     write_t5(warm, 256, 512, 1)
@@ -224,8 +224,8 @@ def test_memory_while_quantizing(format: str, width: int, hidden: int, layers: i
     ran = subprocess.run([sys.executable, script, file, format, warm], capture_output=True, text=True, check=True)
     grown, result, most = map(float, ran.stdout.split())
     print(f"{format}: {size:.0f} MB file, {result:.0f} MB result, grew by {grown:.0f} MB, whole process {most:.0f} MB")
-    largest = 4 * width * hidden / (1 << 20)
-    assert 0.9 * result < grown < min(0.6 * size, result + largest + WORKED_ON)
+    assert 0.9 * result < grown < result + WORKED_ON
+    assert size < 1300 or most < 0.6 * size
 
 
 def test_files_that_are_packed_already_stay_so(
