@@ -11,6 +11,7 @@ A value handed to a node is never changed by it: the cache hands the same value 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
@@ -62,6 +63,7 @@ KVCache = Annotated[_Prefilled, Wire("KV_CACHE")]
 Sampling = Annotated[_SamplingParams, Wire("SAMPLING")]
 Grammar = Annotated[_Grammar, Wire("GRAMMAR")]
 Any_ = Annotated[Any, Wire("*")]
+Numbers = Annotated[Mapping[str, float], Wire("INT,FLOAT,BOOLEAN")]
 
 SeedInt = Annotated[int, Ge(0), Le(2**64 - 1), Seed()]
 """An INT that seeds noise."""

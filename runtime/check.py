@@ -263,6 +263,9 @@ class _Check:
             if name in use.inputs and under.choice in values and values[under.choice] not in (under.value, BAD):
                 message = f'"{name}" counts only where "{under.choice}" is "{under.value}"'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
+        if entry.spec.check and not any(value is BAD for value in values.values()):
+            for name, message in entry.spec.check(values, links.keys()):
+                self.bad("bad_value", message, use, input=name, got=shown(values.get(name)))
         for name in entry.seed_inputs:
             if name in values and values[name] is None:
                 values[name] = self.seeds[f"{use.id}.{name}"] = _drawn(ports[name])

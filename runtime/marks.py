@@ -59,6 +59,16 @@ class Under:
 
 
 @dataclass(frozen=True, slots=True)
+class Grows:
+    """As many inputs as are given, each under one of these names: graphs call them ``input.name``.
+
+    The node's parameter is a mapping of those that are there, by name.
+    """
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """A linked input that the model must be able to use: the ``recommend`` of its loader says ``ability: True``."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
@@ -39,12 +39,12 @@ from typing import (
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 from .errors import DeclarationError
-from .marks import Auto, Choices, FileInput, FileName, Multiline, Needs, OneMoreThan, Seed, Step, Under, Wire
+from .marks import Auto, Choices, FileInput, FileName, Grows, Multiline, Needs, OneMoreThan, Seed, Step, Under, Wire
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
-    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Lazy",
-    "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress", "RunContext",
+    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Grows",
+    "Lazy", "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress", "RunContext",
     "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs", "node", "outputs",
 ]  # fmt: skip
 
@@ -157,6 +157,7 @@ class Port:
     lazy: bool = False
     nullable: bool = False
     under: Under | None = None
+    grows: Grows | None = None
     needs: Needs | None = None
 
     @property
@@ -183,13 +184,24 @@ class NodeSpec:
     """Name of the parameter that takes the RunContext."""
     streams: bool = False
     """The function is a generator of NodeEvents that returns its outputs."""
+    groups: frozenset[str] = frozenset()
+    """Parameters that are mappings of inputs (``Grows``)."""
+    check: Callable[[Mapping[str, Any], Collection[str]], Iterable[tuple[str, str]]] | None = None
+    """Torch-free: literal inputs that fit, names of the linked ones -> (input, what is wrong with it, in words)."""
     recommend: Callable[..., Mapping[str, Any]] | None = None
     """Torch-free: literal inputs of a loader -> what its model recommends for ``auto`` values."""
     where: str = field(default="", compare=False)
 
     def call(self, given: Mapping[str, Any]) -> Any:
         """The function with arguments by the names of the inputs."""
-        return self.fn(**{name.rpartition(".")[2]: value for name, value in given.items()})
+        arguments: dict[str, Any] = {group: {} for group in self.groups}
+        for name, value in given.items():
+            group, _, last = name.rpartition(".")
+            if group not in self.groups:
+                arguments[last] = value
+            elif value is not None:
+                arguments[group][last] = value
+        return self.fn(**arguments)
 
 
 _OUTPUTS: set[type] = set()
@@ -217,6 +229,7 @@ def node(
     version: int = 1,
     output_node: bool = False,
     output: str = "",
+    check: Callable[[Mapping[str, Any], Collection[str]], Iterable[tuple[str, str]]] | None = None,
     recommend: Callable[..., Mapping[str, Any]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as the node ``id``; the function comes back unchanged, with its spec as ``node_spec``.
@@ -229,6 +242,7 @@ def node(
         version: Raise it when the same inputs give another result.
         output_node: Runs even if nothing reads its outputs.
         output: Name of a single output; its wire type if empty.
+        check: See ``NodeSpec.check``.
         recommend: For loaders; see ``NodeSpec.recommend``.
     """
 
@@ -237,7 +251,7 @@ def node(
         words = title or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", id)
         fn.node_spec = NodeSpec(  # type: ignore[attr-defined]
             id=id, category=category, title=words, effect=effect, version=version, output_node=output_node,
-            recommend=recommend, **spec,
+            check=check, recommend=recommend, **spec,
         )  # fmt: skip
         return fn
 
@@ -273,6 +287,9 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
             raise DeclarationError(where, f"{label}: input `{p.name}` is not described", fix)
         default = MISSING if p.default is p.empty else p.default
         port = _port(p.name, hints[p.name], where, label, doc=told[p.name], default=default)
+        if port.grows:  # each of them may be left out
+            inputs |= {n: replace(port, name=n, default=None) for n in (f"{p.name}.{x}" for x in port.grows.names)}
+            continue
         if port.under:
             if port.under.choice not in inputs:
                 raise DeclarationError(
@@ -283,7 +300,8 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
         if problem:
             raise DeclarationError(where, f"{label}: default {default!r} of `{p.name}` is not {problem}")
         inputs[port.name] = port
-    if extra := told.keys() - {name.rpartition(".")[2] for name in inputs}:
+    groups = frozenset(name.partition(".")[0] for name, port in inputs.items() if port.grows)
+    if extra := told.keys() - {name.rpartition(".")[2] for name in inputs} - groups:
         raise DeclarationError(where, f"{label}: docstring describes {sorted(extra)}, which it does not take")
     if "return" not in hints:
         raise DeclarationError(where, f"{label}: no return type", "write `-> <type>`")
@@ -291,7 +309,9 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
     if get_origin(result) is Generator:
         result, streams = get_args(result)[2], True
     outs = _output_ports(result, where, label, output)
-    return dict(fn=fn, inputs=inputs, outputs=outs, doc=doc, context=context, streams=streams, where=where)
+    return dict(
+        fn=fn, inputs=inputs, outputs=outs, doc=doc, context=context, streams=streams, groups=groups, where=where
+    )  # fmt: skip
 
 
 def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", default: Any = MISSING) -> Port:
@@ -361,6 +381,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"seed": True}
         case Under():
             return {"under": mark}
+        case Grows():
+            return {"grows": mark, "nullable": True}
         case Needs():
             return {"needs": mark}
         case Multiline():

@@ -110,9 +110,7 @@ def _one(spec: NodeSpec, source: str) -> None:
     click.echo(f"{click.style(spec.id, bold=True)}  {spec.category}  ({source})")
     click.echo("\n" + spec.doc.split("\nArgs:")[0].rstrip())
     click.echo("\ninputs")
-    columns(
-        [(p.name, p.type, _need(p), " ".join(filter(None, (p.doc, _bracket(p))))) for p in spec.inputs.values()], "  "
-    )
+    columns([(name, p.type, _need(p), " ".join(filter(None, (p.doc, _bracket(p))))) for name, p in _listed(spec)], "  ")
     click.echo("\noutputs")
     columns([(name, p.type) for name, p in spec.outputs.items()], "  ")
 
@@ -168,13 +166,22 @@ def page(specs: Iterable[NodeSpec]) -> str:
             lines += ["", f"### {spec.id}", "", first_line(spec) + (f" Gives {outputs}." if outputs else "")]
             if spec.inputs:
                 lines += ["", "| input | type | default | |", "| --- | --- | --- | --- |"]
-                lines += [_row(port) for port in spec.inputs.values()]
+                lines += [_row(name, port) for name, port in _listed(spec)]
     return "\n".join(lines) + "\n"
 
 
-def _row(port: Port) -> str:
+def _listed(spec: NodeSpec) -> list[tuple[str, Port]]:
+    """The inputs with their names; those of a growing input as one."""
+    found: dict[str, Port] = {}
+    for name, port in spec.inputs.items():
+        group = name.partition(".")[0]
+        found.setdefault(f"{group}.{port.grows.names[0]} ... {port.grows.names[-1]}" if port.grows else name, port)
+    return list(found.items())
+
+
+def _row(name: str, port: Port) -> str:
     limit = limits(port) if isinstance(port.choices, tuple) or not (port.choices or port.file) else ""
     text = " ".join(filter(None, (port.doc, f"[{limit}]" if limit else "")))
     value = default(port)
-    cells = (f"`{port.name}`", port.type.replace(",", ", "), f"`{value}`" if value else "", text)
+    cells = (f"`{name}`", port.type.replace(",", ", "), f"`{value}`" if value else "", text)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
