@@ -118,3 +118,7 @@ class Family:
     told so (its timestep is then [B, 1, T, H, W])."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""
+    text: str = ""
+    """The language family (``text_families.py``) whose text encoders are its own; ``encoders`` is empty then."""
+    ready: Callable[[Any], None] | None = None
+    """Changes a network of the family after loading, in place, before it is put on the kernel layer."""

@@ -39,6 +39,8 @@ class Tokens:
     """The end of the prompt that the encoder does not read."""
     unknown: tuple[str, ...] = ()
     """Words, as written, that the tokenizer has no token for or reads in part only."""
+    part: bool = False
+    """Only a part of the prompt is this encoder's, such as what is in quotes; others read the whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +149,12 @@ class TextEncoder:
     def remarks(self, tokens: Mapping[str, Tokens]) -> list[str]:
         """What the user should know: text that no encoder reads to its end, and unknown words."""
         said = []
-        if all(t.dropped for t in tokens.values()):
-            name = min(tokens, key=lambda name: len(tokens[name].dropped))
+        readers = [name for name, t in tokens.items() if not t.part]
+        short = [min(readers, key=lambda n: len(tokens[n].dropped))] if all(tokens[n].dropped for n in readers) else []
+        for name in [*short, *(n for n, t in tokens.items() if t.part and t.dropped)]:
             limit, dropped = self.encoders[name].limit, _short(tokens[name].dropped.strip(), 200)
-            said.append(f'the prompt is longer than {limit} tokens; not read: "{dropped}"')
+            what = "the text in quotes" if tokens[name].part else "the prompt"
+            said.append(f'{what} is longer than {limit} tokens; not read: "{dropped}"')
         if unknown := dict.fromkeys(w for t in tokens.values() for w in t.unknown):
             listed = ", ".join(f'"{_short(w, 40)}"' for w in [*unknown][:20])
             listed += f" and {len(unknown) - 20} more" if len(unknown) > 20 else ""

@@ -33,6 +33,8 @@ class Recipe:
     before: str = ""
     after: str = ""
     """The template around the prompt, with control tokens."""
+    blank: str = ""
+    """What an empty prompt is read as."""
     drop: int = 0
     """So many tokens at the beginning, the template's, are no part of the conditioning."""
     padded: bool = False
@@ -56,6 +58,8 @@ class LanguageFamily:
     """Hub repositories with their tokenizers."""
     extras: Mapping[str, str] = field(default_factory=dict)
     """Entries of a CONDITIONING that the pooled vectors of these encoders are, by encoder name."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Entries that the states of these encoders are, where there are any."""
 
     @property
     def encoders(self) -> tuple[EncoderFacts, ...]:
@@ -72,7 +76,9 @@ class LanguageFamily:
         if not names:
             raise ValueError(f"{self.title} needs the text encoder {' or '.join(r.name for r in self.recipes)} too")
         states = encoders[names[0]].states(tokens[names[0]])
-        return states, {entry: encoders[name].pooled(tokens[name]) for name, entry in self.extras.items()}
+        extras = {entry: encoders[name].pooled(tokens[name]) for name, entry in self.extras.items()}
+        found = {entry: encoders[name].states(tokens[name]) for name, entry in self.beside.items()}
+        return states, extras | {entry: second for entry, second in found.items() if second.shape[1]}
 
 
 _ASKS: Final = "<|im_start|>user\n"
@@ -90,6 +96,16 @@ _HUNYUAN_VIDEO: Final = (
     "5. camera angles, movements, and transitions used in the video:<|eot_id|>"
     "<|start_header_id|>user<|end_header_id|>\n\n"
 )
+
+_HUNYUAN_VIDEO_15: Final = (
+    "<|im_start|>system\nYou are a helpful assistant. Describe the video by detailing the following aspects:"
+    "         1. The main content and theme of the video."
+    "         2. The color, shape, size, texture, quantity, text, and spatial relationships of the objects."
+    "         3. Actions, events, behaviors temporal relationships, physical movement changes of the objects."
+    "         4. background environment, light, style and atmosphere."
+    "         5. camera angles, movements, and transitions used in the video.<|im_end|>\n<|im_start|>user\n"
+)
+"""With the blanks that indent diffusers' source: they are tokens of the model's template."""
 
 LANGUAGE_FAMILIES: Final = {
     family.id: family
@@ -140,6 +156,22 @@ LANGUAGE_FAMILIES: Final = {
             ),
             others=(EncoderFacts("clip_l", kind="clip", folder="text_encoder_2", pad_to=77, limit=77),),
             extras={"clip_l": "pooled_output"},
+        ),
+        LanguageFamily(
+            id="hunyuan_video_15",
+            title="HunyuanVideo 1.5",
+            recipes=(
+                Recipe(
+                    name="qwen25_7b", kinds=("qwen2_5_vl", "qwen2_5_vl_text"), layers=(-3,), limit=1000 + 108,
+                    drop=108, before=_HUNYUAN_VIDEO_15, after=_ANSWERS, blank=" ",
+                    repos=(
+                        "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v",
+                        "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v", "Qwen/Qwen-Image",
+                    ),
+                ),
+            ),
+            others=(EncoderFacts("byt5_small", kind="byt5", folder="text_encoder_2", pad_to=0, limit=256),),
+            beside={"byt5_small": "conditioning_byt5small"},
         ),
     )
 }  # fmt: skip

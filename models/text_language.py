@@ -45,7 +45,7 @@ class LanguageEncoder:
         tokenizer, recipe = self.source.tokenizer, self.recipe
         assert tokenizer is not None
         mark = free_mark([text])
-        whole = recipe.before + tokenizer.guard(text, mark) + recipe.after
+        whole = recipe.before + tokenizer.guard(text or recipe.blank, mark) + recipe.after
         ids = (*tokenizer.start, *tokenizer.encode_marked(whole, mark))
         kept, cut = ids[: self.limit], ids[self.limit : len(ids) - len(tokenizer.encode(recipe.after, control=True))]
         return Tokens(kept, (1.0,) * len(kept), len(kept), tokenizer.decode(cut))

@@ -94,6 +94,10 @@ class Vae:
 
         return (yield from _each(latent, self.latent, len(places), tiled, warn))
 
+    def in_time(self, length: int, overlap: int) -> Vae:
+        """The same with tiles of so many frames, for autoencoders that cut clips in time; this one does not."""
+        return self
+
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
         z: Tensor = network.encode(pixels).latent_dist.mode()
         return z

@@ -48,7 +48,7 @@ NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diff
 EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
 VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
 ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
-FamilyName = Annotated[str, Choices(lambda: [*FAMILIES, *LANGUAGE_FAMILIES])]
+FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *LANGUAGE_FAMILIES])])]
 
 
 def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:

@@ -55,6 +55,7 @@ def vae_decode_tiled(
         ctx.warn(f"overlap {overlap} is more than a quarter of tile_size {tile_size}; {tile_size // 4} is used")
         overlap = tile_size // 4
     cell = vae.latent.downscale
+    vae = vae.in_time(temporal_size, temporal_overlap)
     steps = vae.decode_tiled_steps(samples["samples"], tile_size // cell, overlap // cell, ctx.warn)
     return (yield from _progress(steps, "tile"))
 

@@ -2,9 +2,11 @@
 
 from ..family import Family
 from .flux import FLUX
+from .hunyuan_video import HUNYUAN_VIDEO
+from .hunyuan_video_15 import HUNYUAN_VIDEO_15
 from .wan import WAN
 
-FAMILIES = {family.id: family for family in (FLUX, WAN)}
+FAMILIES = {family.id: family for family in (FLUX, WAN, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15)}
 """Every family by its id."""
 
 

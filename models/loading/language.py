@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,15 +13,19 @@ from .headers import LoadError, read_header, read_json, weight_files
 from .language_file import kind_in, read_network, ties
 
 if TYPE_CHECKING:
+    from ..family import EncoderFacts
     from ..llm.llm import LLM
     from ..text import Encoder, TextEncoder
+    from ..text_glyph import GlyphEncoder
     from .load import Place
+    from .parts import Part
 
 KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
 _PREPARATION: Final = "processor/preprocessor_config.json"
 """Beside a pipeline's text encoder, how pictures are prepared for it."""
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
 """The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
+TEXT_OF_VL: Final = "qwen2_5_vl_text"
 _TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
@@ -81,6 +85,10 @@ def files_of(path: Path) -> list[Path]:
         return [path, *tokenizer]
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
+    if (path / "model_index.json").is_file():
+        from .source import encoder_files
+
+        own += encoder_files(path)
     return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
 
 
@@ -92,8 +100,13 @@ def abilities(name: str) -> dict[str, bool]:
         return {}
 
 
-def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: Place) -> TextEncoder:
-    """The text encoders of a family whose main one is a language model, from names in any order.
+def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
+    """The text encoders of a family whose main one is a language model, from files and folders in any order.
+
+    Args:
+        family: Whose.
+        paths: By the names the user gave them. A pipeline folder holds all of them.
+        place: Where they compute.
 
     Raises:
         LoadError: a name holds what the family has no use for.
@@ -102,8 +115,7 @@ def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: 
     from ..text_language import LanguageEncoder
 
     made: dict[str, Any] = {}
-    for name in names:
-        path = resolve("text_encoders", name)
+    for name, path in paths.items():
         kind = kind_of(path)
         if not kind:
             made |= _others(family, name, path, place, made)
@@ -114,7 +126,9 @@ def load_language_encoders(family: LanguageFamily, names: Sequence[str], place: 
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
         llm = _with_eyes(_load(path, recipe, name, place), folder_of(path))
         made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
-    return TextEncoder(family, made, ", ".join(dict.fromkeys(names)))
+        if family.others and (path / "model_index.json").is_file():
+            made |= _others(family, name, path, place, made)
+    return TextEncoder(family, made, ", ".join(paths))
 
 
 def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
@@ -125,7 +139,33 @@ def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
         return load_gguf(path, place.device, place.dtype, name=name)
     if folder is None:
         return _load_file(path, recipe, name, place)
-    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer_of(path, [recipe]))
+    tokenizer = tokenizer_of(path, [recipe])
+    if kind_of(path) == TEXT_OF_VL:
+        return _load_text_of_vl(folder, tokenizer, name, place)
+    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer)
+
+
+def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> LLM:
+    """The text part of a Qwen2.5-VL, as HunyuanVideo 1.5's folders have it: where there are no pictures, a Qwen 2."""
+    from dataclasses import replace
+
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from ..llm.llm import LLM
+    from ..llm.tokenizer import Tokenizer
+    from ..quantize import quantized
+
+    told = {k: v for k, v in read_json(folder / "config.json").items() if k not in ("model_type", "architectures")}
+    rope = told.get("rope_parameters") or told.pop("rope_scaling", None) or {}
+    theta = rope.get("rope_theta") or told.pop("rope_theta", 1e6)
+    rope = {"rope_type": "default", "rope_theta": theta}
+    # There is no output layer: the embedding takes its place, so that nothing is made up.
+    config = Qwen2Config(**told | {"rope_parameters": rope, "tie_word_embeddings": True})
+    network: Any = Qwen2ForCausalLM.from_pretrained(
+        folder, config=config, dtype=place.dtype, use_safetensors=True, local_files_only=True
+    )
+    llm = LLM.of(network.to(place.device), Tokenizer.load(tokenizer), name)
+    return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]
 
 
 def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
@@ -145,6 +185,8 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
     files = weight_files(folder) if folder else [path]
     if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
         return True
+    if kind == TEXT_OF_VL:
+        return False
     config = llm.network.config
     return bool(config.tie_word_embeddings) if folder else ties(kind, config.get_text_config().hidden_size)
 
@@ -163,19 +205,27 @@ def _load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]
 
 
-def _others(family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]) -> dict[str, Encoder]:
-    """Encoders of other kinds, e.g. CLIP-L."""
+def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder | GlyphEncoder:
     from .load import load_encoder
-    from .parts import parts
     from .tokenizers import tokenizer_folder
+
+    if facts.kind != "byt5":
+        return load_encoder(facts, part, tokenizer_folder(family, facts, part.origin), place, {})
+    from ..text_glyph import GlyphEncoder
+    from .networks import build
+
+    return GlyphEncoder(facts, build(part, place.device, place.dtype, place.quantize), place.device)
+
+
+def _others(
+    family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]
+) -> dict[str, Encoder | GlyphEncoder]:
+    """Encoders of other kinds, e.g. CLIP-L."""
+    from .parts import parts
 
     found = parts(path, tuple(e.kind for e in family.others))
     wanted = [e for e in family.others if e.kind in found and e.name not in made]
     if not wanted:
         names = [r.name for r in family.recipes] + [e.name for e in family.others]
         raise LoadError(f"{name} holds no further text encoder of {family.title} ({', '.join(names)})")
-    return {
-        facts.name: load_encoder(facts, part, tokenizer_folder(family, facts, part.origin), place, {})
-        for facts in wanted
-        for part in [found[facts.kind]]
-    }
+    return {facts.name: _other(family, facts, found[facts.kind], place) for facts in wanted}

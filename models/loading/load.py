@@ -18,6 +18,7 @@ from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..text_families import LANGUAGE_FAMILIES
 from ..vae import Vae
+from ..video.hunyuan import VIDEO_VAES
 from ..video.vae import VideoVae
 from .card import component, read_card
 from .headers import LoadError
@@ -48,6 +49,9 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     """The three values of a whole model."""
     vae = _vae(source.parts["vae"], place, source.family.latent)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
+    if source.family.text:
+        found = load_language_encoders(LANGUAGE_FAMILIES[source.family.text], {source.name: source.path}, place)
+        return replace(model, latent=vae.latent), found, vae
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
@@ -69,7 +73,7 @@ def load_model(name: str, place: Place) -> Model:
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
     """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
     if language := LANGUAGE_FAMILIES.get(family_id):
-        return load_language_encoders(language, names, place)
+        return load_language_encoders(language, {name: resolve("text_encoders", name) for name in names}, place)
     family = FAMILIES[family_id]
     encoders: dict[str, Encoder] = {}
     wanted = {e.kind: e for e in family.encoders}
@@ -126,7 +130,7 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
-    made: type[Vae] = VideoVae if usual.frames else Vae
+    made: type[Vae] = VIDEO_VAES.get(found.class_name, VideoVae) if usual.frames else Vae
     return made(network, _latent_format(found, usual), place.device, place.dtype, name)
 
 
@@ -142,6 +146,14 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
             frames=config.get("scale_factor_temporal", usual.frames),
             mean=tuple(mean or usual.mean)[:channels],
             std=tuple(std or usual.std)[:channels],
+        )
+    if found.class_name in VIDEO_VAES:
+        return replace(
+            usual,
+            channels=config["latent_channels"],
+            downscale=config.get("spatial_compression_ratio", usual.downscale),
+            frames=config.get("temporal_compression_ratio", usual.frames),
+            scale=float(config.get("scaling_factor") or usual.scale),
         )
     shift = config.get("shift_factor")
     return replace(

@@ -30,6 +30,10 @@ MODULES: Final = {
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
     "CLIPVisionModel": "transformers.models.clip.modeling_clip",
     "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
+    "HunyuanVideoTransformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video",
+    "HunyuanVideo15Transformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video15",
+    "AutoencoderKLHunyuanVideo": "diffusers.models.autoencoders.autoencoder_kl_hunyuan_video",
+    "AutoencoderKLHunyuanVideo15": "diffusers.models.autoencoders.autoencoder_kl_hunyuanvideo15",
 }
 """Where each class is defined: importing only these is what keeps the start short."""
 
@@ -61,6 +65,8 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     network = _empty(part)
     packed = _fill(network, part, device, dtype, quantize)
     network.eval().requires_grad_(False)
+    if part.kind in ("transformer", "vae") and part.family.ready:
+        part.family.ready(network)
     _install(network)
     for name, (weight, format) in packed.items():
         layer = network.get_submodule(name)
@@ -114,7 +120,7 @@ def _fill(
                     packed[layer] = quantized_rows(piece.shape, rows, quantize), quantize
                     continue
             _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
-    if part.kind in ("t5", "umt5"):
+    if part.kind in ("t5", "byt5", "umt5"):
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
     if part.class_name == "WanTransformer3DModel":
         network.rope = _rope(network, device)

@@ -16,15 +16,15 @@ from typing import Any, Final
 
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
-from . import encoders, flux, vae, wan
+from . import encoders, flux, hunyuan, vae, wan
 from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
-KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "umt5", "clip_vision")
-ENCODERS: Final = ("clip", "t5", "umt5")
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision")
+ENCODERS: Final = ("clip", "t5", "byt5", "umt5")
 PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.",
     "text_encoders.clip_l.transformer.", "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
@@ -35,6 +35,8 @@ IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spie
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"),
+    "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"),
+    "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
     "CLIPVisionModel": ("clip_vision", "wan"),
 }  # fmt: skip
 
@@ -87,6 +89,11 @@ _LAYOUTS: Final = (
     _Layout("vae", "vae", wan.is_original_vae, wan.from_original_vae, wan.vae_config, "wan"),
     _Layout("vae", "vae", wan.is_diffusers_vae, _as_it_is, wan.vae_config, "wan"),
     _Layout("umt5", "text_encoder", wan.is_umt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config, "wan"),
+    *(_Layout("transformer", "transformer", here, made, config, family)
+      for here, made, config, family in hunyuan.NETWORKS),
+    *(_Layout("vae", "vae", here, made, config, family) for here, made, config, family in hunyuan.VAES),
+    _Layout("byt5", "text_encoder_2", hunyuan.is_byt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config,
+            "hunyuan_video_15"),
     _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
@@ -146,6 +153,8 @@ def _in_folder(folder: Path) -> Part | None:
         kind = "controlnet"
     elif name in _KIND_OF_CLASS:
         kind, family_id = _KIND_OF_CLASS[name]
+        if name == "T5EncoderModel" and config.get("d_model") == hunyuan.BYT5_WIDTH:
+            kind, family_id = "byt5", "hunyuan_video_15"
         family = FAMILIES[family_id]
     else:
         return None
@@ -176,7 +185,8 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
                 break
     if not found:
         raise LoadError(f"{header.path} holds no network that pipegraph knows (FLUX.1, its VAE, CLIP-L, T5, ControlNet "
-                        "in diffusers layout; Wan, its VAE, UMT5; CLIP vision); its names begin like "
+                        "in diffusers layout; Wan, its VAE, UMT5; HunyuanVideo, its VAE, ByT5; CLIP vision); its names "
+                        "begin like "
                         + ", ".join(names[:3]))  # fmt: skip
     if unknown := unknown + list(left):
         raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..family import Family
 from ..paths import model_roots, names, resolve
+from . import language
 from .card import card_file, read_card
 from .headers import LoadError, read_json
 from .parts import ENCODERS, Part, part, parts
@@ -31,6 +32,8 @@ COMPANIONS: Final = {
         "vae": ("vae", ("wan_2.1_vae.safetensors",)),
         "umt5": ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")),
     },
+    "hunyuan_video": {"vae": ("vae", ("hunyuan_video_vae_bf16.safetensors",))},
+    "hunyuan_video_15": {"vae": ("vae", ("hunyuanvideo15_vae_fp16.safetensors",))},
 }
 """Where the other parts of a family's models lie in ComfyUI's folders, and how they are called there."""
 
@@ -56,6 +59,7 @@ class Source:
         """Every file that says something about the result."""
         found = [f for p in self.parts.values() for f in p.files]
         found += [f for folder in self.tokenizers.values() for f in sorted(folder.iterdir()) if f.is_file()]
+        found += language.files_of(self.path) if self.family.text else []
         extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
         return [*found, *(f for f in extra if f.is_file())]
 
@@ -73,6 +77,11 @@ def checkpoint(name: str) -> Source:
         there = ", ".join(found) or "no network that pipegraph knows"
         raise LoadError(f"{path} holds no diffusion network; it holds: {there}")
     family = found["transformer"].family
+    if family.text and not language.kind_of(path):
+        raise LoadError(
+            f"{path} holds no text encoders of {family.title}: load the parts with UNETLoader, "
+            "CLIPLoader or DualCLIPLoader, and VAELoader"
+        )
     completed = []
     for kind in ("vae", *(e.kind for e in family.encoders)):
         if kind not in found:

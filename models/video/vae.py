@@ -7,7 +7,7 @@ no seams there.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,26 +115,42 @@ class VideoVae(Vae):
         """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], a latent frame at a time, on the CPU."""
         h, w = z.shape[-2:]
         places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
-        memories = [_Memory(network) for _ in places]
-        for i in range(z.shape[2]):
-            total, weights = torch.zeros(()), torch.zeros(())
-            for memory, (y, x) in zip(memories, places, strict=True):
-                part = z[:, :, i : i + 1, y : y + (tile or h), x : x + (tile or w)]
-                with torch.autocast(self.device.type, enabled=False):
-                    found = memory.decode(part).float().cpu()
-                if len(places) == 1:
-                    total = found
-                    continue
-                factor = found.shape[-1] // part.shape[-1]
-                if total.ndim == 0:
-                    total = torch.zeros(*found.shape[:3], h * factor, w * factor)
-                    weights = torch.zeros(h * factor, w * factor)
-                there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
-                fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
-                fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
-                total[there] += found * fade
-                weights[there] += fade
-            yield total if len(places) == 1 else total / weights
+        memories = [self._memory(network) for _ in places]
+        for frame in z.split(1, dim=2):
+            with torch.autocast(self.device.type, enabled=False):
+                found = blended(frame, places, tile, overlap, [memory.decode for memory in memories])
+            yield found
+
+    def _memory(self, network: Any) -> Any:
+        """What decodes one latent frame of a clip after the other."""
+        return _Memory(network)
+
+
+def blended(
+    z: Tensor,
+    places: Sequence[tuple[int, int]],
+    tile: int,
+    overlap: int,
+    decoders: Sequence[Callable[[Tensor], Tensor]],
+) -> Tensor:
+    """Pixels float32 [1, 3, n, H, W] of z [1, C, t, h, w] by tiles at ``places``, each with its decoder, on the CPU."""
+    h, w = z.shape[-2:]
+    total, weights = torch.zeros(()), torch.zeros(())
+    for decode, (y, x) in zip(decoders, places, strict=True):
+        part = z[..., y : y + (tile or h), x : x + (tile or w)]
+        found = decode(part).float().cpu()
+        if len(places) == 1:
+            return found
+        factor = found.shape[-1] // part.shape[-1]
+        if total.ndim == 0:
+            total = torch.zeros(*found.shape[:3], h * factor, w * factor)
+            weights = torch.zeros(h * factor, w * factor)
+        there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
+        fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
+        fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
+        total[there] += found * fade
+        weights[there] += fade
+    return total / weights
 
 
 class _Memory:

@@ -1,0 +1,76 @@
+"""HunyuanVideo 1.5: latents of 16 pixels a cell, and clips that begin with a given picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipegraph.runtime.node import RunContext, node
+
+from .latent import BatchSize
+from .video_latent import Height, Length, Width
+from .video_wan import Begun
+from .wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
+
+
+@node("EmptyHunyuanVideo15Latent", category="latent/video", title="Empty HunyuanVideo 1.5 Latent")
+def empty_hunyuan_video_15_latent(
+    width: Width = 848, height: Height = 480, length: Length = 25, batch_size: BatchSize = 1
+) -> Latent:
+    """Make an empty latent of a clip for HunyuanVideo 1.5: nothing to start from but a size.
+
+    Args:
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames: 1, 5, 9, ...
+        batch_size: How many clips.
+    """
+    return {"samples": _empty(width, height, length, batch_size)}
+
+
+@node("HunyuanVideo15ImageToVideo", category="conditioning/video_models")
+def hunyuan_video_15_image_to_video(
+    positive: Conditioning,
+    negative: Conditioning,
+    vae: Vae,
+    ctx: RunContext,
+    width: Width = 848,
+    height: Height = 480,
+    length: Length = 33,
+    batch_size: BatchSize = 1,
+    start_image: Image | None = None,
+    clip_vision_output: ClipVisionOutput | None = None,
+) -> Begun:
+    """Let a clip begin with given pictures, for HunyuanVideo 1.5.
+
+    Args:
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        vae: The model's VAE.
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames: 1, 5, 9, ...
+        batch_size: How many clips.
+        start_image: The first frames; scaled to cover the size and cut at the centre.
+        clip_vision_output: What SigLIP sees in the first picture; the image-to-video models were trained with it.
+    """
+    latent = _empty(width, height, length, batch_size)
+    told: dict[str, Any] = {}
+    if start_image is not None:
+        from pipegraph.models.images import resize
+
+        if len(start_image) > length:
+            ctx.warn(f"{len(start_image)} pictures are given, the clip has {length} frames: the first are used")
+        given = vae.encode(resize(start_image[:length, ..., :3], width, height, "bilinear", "center"), ctx.warn)
+        beside, mask = latent[:1].clone(), latent.new_ones(1, 1, *latent.shape[2:])
+        beside[:, :, : given.shape[2]], mask[:, :, : given.shape[2]] = given, 0
+        told |= {"concat_latent_image": beside, "concat_mask": mask}
+    if clip_vision_output is not None:
+        told["clip_vision_output"] = clip_vision_output
+    first, second = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
+    return Begun(first, second, {"samples": latent})
+
+
+def _empty(width: int, height: int, length: int, batch_size: int) -> Any:
+    import torch
+
+    return torch.zeros(batch_size, 32, (length - 1) // 4 + 1, height // 16, width // 16)
