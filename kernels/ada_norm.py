@@ -5,20 +5,17 @@ ada_norm: norm(x) * (1 + scale) + shift        gate_add: x + y * gate
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear import broadcasts, without_e4m3
-from .quantize_rows import Format, QRows
-from .quantize_rows import reference as quantize
+from .linear import broadcasts
 from .rms_norm import refuses_triton
 from .triton import available
 
 Kind = Literal["layer", "rms"]
-Result: TypeAlias = Tensor | QRows
 
 
 class Signature(NamedTuple):
@@ -28,20 +25,9 @@ class Signature(NamedTuple):
     dtype: torch.dtype
     device: str
     kind: str
-    quant: str | None
     precision: str = "exact"
 
 
-@overload
-def ada_norm(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float = 1e-6, *, kind: Kind = "layer",
-    quant: None = None, backend: str | None = None,
-) -> Tensor: ...  # fmt: skip
-@overload
-def ada_norm(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float = 1e-6, *, kind: Kind = "layer", quant: Format,
-    backend: str | None = None,
-) -> QRows: ...  # fmt: skip
 def ada_norm(
     x: Tensor,
     shift: Tensor | None,
@@ -49,9 +35,8 @@ def ada_norm(
     eps: float = 1e-6,
     *,
     kind: Kind = "layer",
-    quant: Format | None = None,
     backend: str | None = None,
-) -> Result:
+) -> Tensor:
     """Normalize the last dimension, then scale by 1 + ``scale`` and add ``shift``; in float32 at least.
 
     Args:
@@ -60,17 +45,15 @@ def ada_norm(
         scale: Likewise.
         eps: Added to the variance (mean square for ``rms``).
         kind: ``layer`` takes the mean off first.
-        quant: Give the rows quantized, as ``quantize_rows`` would, without rounding to the dtype of x in between.
         backend: Name of the back end to use.
 
     Returns:
-        (B, S, N) in the dtype of x, or ``QRows``.
+        (B, S, N) in the dtype of x.
     """
-    key = (
-        x.shape, x.dtype, x.device, None if shift is None else shift.shape, None if scale is None else scale.shape,
-        kind, quant,
-    )  # fmt: skip
-    out: Result = OP.pick(key, backend).fn(x, _rows(shift), _rows(scale), eps, kind, quant)
+    shapes = None if shift is None else shift.shape, None if scale is None else scale.shape
+    out: Tensor = OP.pick((x.shape, x.dtype, x.device, *shapes, kind), backend).fn(
+        x, _rows(shift), _rows(scale), eps, kind
+    )
     return out
 
 
@@ -80,20 +63,18 @@ def _rows(t: Tensor | None) -> Tensor | None:
 
 
 def _describe(key: Any) -> Signature:
-    shape, dtype, device, shift, scale, kind, quant = key
+    shape, dtype, device, shift, scale, kind = key
     if len(shape) != 3 or not dtype.is_floating_point:
         raise KernelError(f"ada_norm: needs a float (B, S, N), not {dtype} {tuple(shape)}")
     for name, part in (("shift", shift), ("scale", scale)):
         if part is not None and not broadcasts((part[0], 1, part[1]) if len(part) == 2 else part, shape):
             raise KernelError(f"ada_norm: {name} {tuple(part)} does not fit x {tuple(shape)}")
-    if kind not in ("layer", "rms") or quant not in (None, "int8", "fp8"):
-        raise KernelError(f"ada_norm: kind is layer or rms, quant int8 or fp8, not {kind!r}, {quant!r}")
-    return Signature(tuple(shape), dtype, device.type, kind, quant)
+    if kind not in ("layer", "rms"):
+        raise KernelError(f"ada_norm: kind is layer or rms, not {kind!r}")
+    return Signature(tuple(shape), dtype, device.type, kind)
 
 
-def reference(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind, quant: Format | None
-) -> Result:
+def reference(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind) -> Tensor:
     """The definition in float32 (float64 for float64), rounded once at the end."""
     wide = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
     if kind == "layer":
@@ -103,12 +84,10 @@ def reference(
         y = y * (1 + scale.to(y))
     if shift is not None:
         y = y + shift.to(y)
-    return quantize(y, quant, None) if quant else y.to(x.dtype)
+    return y.to(x.dtype)
 
 
-def fused(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind, quant: Format | None
-) -> Result:
+def fused(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind) -> Tensor:
     """torch's own norms; in float32 where another rounding would be added."""
     wide = x.float() if x.dtype.itemsize == 2 else x
     norm = torch.nn.functional.layer_norm if kind == "layer" else torch.nn.functional.rms_norm
@@ -117,16 +96,13 @@ def fused(
         y = y * (1 + scale.to(y))
     if shift is not None:
         y = y + shift.to(y)
-    return quantize(y.float(), quant, None) if quant else y.to(x.dtype)
+    return y.to(x.dtype)
 
 
-def _triton(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind, quant: Format | None
-) -> Result:
+def _triton(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind) -> Tensor:
     from .triton.norms import ada_norm
 
-    out = ada_norm(x, shift, scale, eps, kind, quant)
-    return QRows(*out) if isinstance(out, tuple) else out
+    return ada_norm(x, shift, scale, eps, kind)
 
 
 class GateSignature(NamedTuple):
@@ -176,10 +152,6 @@ def fused_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
     return torch.addcmul(x, y, gate)
 
 
-def _refuses_triton(s: Signature) -> str:
-    return refuses_triton(s) or (without_e4m3() if s.quant == "fp8" else "")
-
-
 def _triton_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
     from .triton.norms import gate_add
 
@@ -194,7 +166,7 @@ OP = define(
     Op(
         "ada_norm",
         _describe,
-        lambda device, dtype: Signature((1, 4096, 3072), getattr(torch, dtype), device, "layer", None),
+        lambda device, dtype: Signature((1, 4096, 3072), getattr(torch, dtype), device, "layer"),
     )
 )
 GATE_ADD = define(
@@ -212,7 +184,7 @@ register(
         "triton",
         _triton,
         rank=lambda s: available.rank(20),
-        refuses=_refuses_triton,
+        refuses=refuses_triton,
         missing=available.missing,
     )
 )

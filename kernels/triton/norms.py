@@ -9,7 +9,6 @@ from torch import Tensor
 
 from .configs_linear import row_warps
 from .linear_parts import columns_last, flat, launch
-from .quantize import store_bytes
 
 
 @triton.jit
@@ -49,8 +48,7 @@ def rms_norm(
 
 @triton.jit
 def ada_kernel(
-    X, SHIFT, SCALE, OUT, ROW_SCALE, eps, s, n, sxb, sxs, shb, shs, scb, scs, RMS: tl.constexpr, QUANT: tl.constexpr,
-    BN: tl.constexpr,
+    X, SHIFT, SCALE, OUT, eps, s, n, sxb, sxs, shb, shs, scb, scs, RMS: tl.constexpr, BN: tl.constexpr
 ):  # fmt: skip
     """One row of ``ada_norm``."""
     row = tl.program_id(0).to(tl.int64)
@@ -66,29 +64,22 @@ def ada_kernel(
         y *= 1.0 + tl.load(SCALE + b * scb + i * scs + column, mask=inside, other=0.0).to(tl.float32)
     if SHIFT is not None:
         y += tl.load(SHIFT + b * shb + i * shs + column, mask=inside, other=0.0).to(tl.float32)
-    if QUANT is not None:
-        store_bytes(y, n, OUT + row * n, ROW_SCALE + row, BN, QUANT == "fp8")
-    else:
-        tl.store(OUT + row * n + column, y.to(OUT.dtype.element_ty), mask=inside)
+    tl.store(OUT + row * n + column, y.to(OUT.dtype.element_ty), mask=inside)
 
 
-def ada_norm(
-    x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: str, quant: str | None
-) -> Tensor | tuple[Tensor, Tensor]:
+def ada_norm(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: str) -> Tensor:
     """The op ``ada_norm``."""
     x = columns_last(x)
     b, s, n = x.shape
-    dtype = {"int8": torch.int8, "fp8": torch.float8_e4m3fn, None: x.dtype}[quant]
-    out = torch.empty((b, s, n), dtype=dtype, device=x.device)
-    scales = None if quant is None else torch.empty((b, s), dtype=torch.float32, device=x.device)
+    out = torch.empty((b, s, n), dtype=x.dtype, device=x.device)
     shift, shb, shs = _spread(shift, x)
     scale, scb, scs = _spread(scale, x)
     wide = max(16, triton.next_power_of_2(n))
     launch(
-        ada_kernel, (b * s,), x, shift, scale, out, scales, eps, s, n, x.stride(0), x.stride(1), shb, shs, scb, scs,
-        RMS=kind == "rms", QUANT=quant, BN=wide, warps=row_warps(wide),
+        ada_kernel, (b * s,), x, shift, scale, out, eps, s, n, x.stride(0), x.stride(1), shb, shs, scb, scs,
+        RMS=kind == "rms", BN=wide, warps=row_warps(wide),
     )  # fmt: skip
-    return out if scales is None else (out, scales)
+    return out
 
 
 def _spread(part: Tensor | None, x: Tensor) -> tuple[Tensor | None, int, int]:

@@ -79,21 +79,7 @@ def test_ada_norm(backend: str, dtype: torch.dtype) -> None:
                 for kind, base in (("layer", centred), ("rms", x.double())):
                     want = normed(base, 1e-2) * (1 + (0 if wide[1] is None else wide[1]))
                     want = want + (0 if wide[0] is None else wide[0])
-                    near(ada_norm(x, shift, scale, 1e-2, kind=kind, backend=backend), want, dtype)  # type: ignore[call-overload]
-
-
-@pytest.mark.parametrize("quant", ["int8", "fp8"])
-@pytest.mark.parametrize("backend", able("ada_norm"))
-def test_ada_norm_quantized_is_both_in_one(backend: str, quant: Any) -> None:
-    x, shift, scale = (random(2, 5, 96, dtype=torch.float32, seed=i) for i in range(3))
-    got = ada_norm(x, shift, scale, quant=quant, backend=backend)
-    want = quantize_rows(ada_norm(x, shift, scale, backend="reference"), quant, backend="reference")
-    assert got.data.dtype == want.data.dtype and got.scale.shape == (2, 5)
-    torch.testing.assert_close(got.scale, want.scale)
-    torch.testing.assert_close(
-        got.dequantize(torch.float32), want.dequantize(torch.float32), rtol=0.07, atol=float(want.scale.max()) * 1.01
-    )
-    assert (got.data.float() != want.data.float()).float().mean() < 0.01
+                    near(ada_norm(x, shift, scale, 1e-2, kind=kind, backend=backend), want, dtype)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -214,7 +200,7 @@ CALLS: list[tuple[str, Callable[[], Any]]] = [
     ("float", lambda: rms_norm(torch.ones(2, 8, dtype=torch.int32))),
     ("shift", lambda: ada_norm(torch.ones(2, 3, 8), torch.ones(3, 8), None)),
     ("B, S, N", lambda: ada_norm(torch.ones(2, 8), None, None)),
-    ("kind is", lambda: ada_norm(torch.ones(2, 3, 8), None, None, kind="batch")),  # type: ignore[call-overload]
+    ("kind is", lambda: ada_norm(torch.ones(2, 3, 8), None, None, kind="batch")),  # type: ignore[arg-type]
     ("do not fit", lambda: gate_add(torch.ones(2, 3, 8), torch.ones(2, 3, 4), torch.ones(8))),
     ("must be alike", lambda: swiglu(torch.ones(2), torch.ones(3))),
     ("no format", lambda: quantize_rows(torch.ones(2, 8), "int4")),  # type: ignore[arg-type]
