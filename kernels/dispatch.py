@@ -260,6 +260,18 @@ def noting(calls: dict[str, set[str]] | None = None) -> Iterator[dict[str, set[s
         _calls.reset(token)
 
 
+def note(calls: Mapping[str, set[str]]) -> None:
+    """Tell whoever is noting of back ends that have run, by op."""
+    if (noted := _calls.get()) is not None:
+        for op, names in calls.items():
+            noted.setdefault(op, set()).update(names)
+
+
+def asked() -> dict[str, str]:
+    """The back ends that were asked for here, by op: by ``use`` or the environment."""
+    return {**_environment(), **_using.get()}
+
+
 def forget() -> None:
     """Drop what was chosen so far, as if no op had been called."""
     for op in _ops.values():

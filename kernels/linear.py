@@ -124,6 +124,12 @@ def _triton(
     return linear(x, weight, bias, low_rank, act, gate, residual)
 
 
+def _rank_few_rows(s: Signature) -> float:
+    """A small plain weight is not worth what loading the compiled kernels takes."""
+    few = s.rows <= cpu.FEW if s.layout else s.rows <= cpu.FEW_PLAIN and s.weight[0] * s.weight[1] >= cpu.LARGE
+    return 20 if few else 5
+
+
 def _refuses_triton(s: Signature) -> str:
     if s.dtype == torch.float64 or s.stored == torch.float64:
         return "computes in float32"
@@ -176,8 +182,7 @@ register(
 )  # fmt: skip
 register(
     Backend(
-        "linear", "few-rows", few_rows, rank=lambda s: 20 if s.rows <= cpu.FEW else 5, refuses=refuses_few_rows,
-        missing=cpu.missing,
+        "linear", "few-rows", few_rows, rank=_rank_few_rows, refuses=refuses_few_rows, missing=cpu.missing
     )
 )  # fmt: skip
 register(

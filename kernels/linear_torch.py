@@ -97,25 +97,41 @@ def _unpacked(x: Tensor, weight: QWeight, bias: Tensor | None) -> Tensor:
 
 
 def few_rows(
-    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
+    x: Tensor, weight: Tensor | QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
     gate: Tensor | None, residual: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """On a CPU, the codes as they are packed: for decoding a token or a few."""
-    from .cpu.few_rows import product
-
+    """On a CPU, the codes as they are packed, or float32: for decoding a token or a few."""
     n, k = weight.shape
-    y = product(x.reshape(-1, k), weight).view(*x.shape[:-1], n)
-    more = bias is not None or low_rank is not None or weight.low_rank is not None
+    q: QWeight | None = None
+    if isinstance(weight, Tensor):
+        if not weight.is_contiguous() or recorded(x, weight):
+            return gemm(x, weight, bias, low_rank, act, gate, residual)
+        from .cpu import plain
+
+        y = plain.product(x.reshape(-1, k), weight)
+    else:
+        from .cpu.few_rows import product
+
+        q, y = weight, product(x.reshape(-1, k), weight)
+    y = y.view(*x.shape[:-1], n)
+    more = bias is not None or low_rank is not None or (q is not None and q.low_rank is not None)
     if not (more or act or gate is not None or residual is not None):  # a token has hundreds of such products
         return _as(y, x.dtype)
-    return _finish_wide(y, x.float(), bias, side_paths(weight, low_rank), act, gate, residual).to(x.dtype)
+    return _finish_wide(y, x.float(), bias, side_paths(q, low_rank), act, gate, residual).to(x.dtype)
+
+
+def recorded(*tensors: Tensor | None) -> bool:
+    """Whether torch records what is made of these tensors, to differentiate it."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
 def refuses_few_rows(s: Signature) -> str:
     if s.device != "cpu" or s.dtype == torch.float64:
         return "is for float32 and narrower on a CPU"
+    if s.stored == s.dtype == torch.float32:
+        return ""
     if s.layout is None:
-        return "reads packed q8 and w4 weights"
+        return "reads float32 and packed q8 and w4 weights"
     if s.layout.group and (s.layout.group % 32 or s.layout.group & (s.layout.group - 1)):
         return f"reads groups of 32, 64, 128, ... columns, not {s.layout.group}"
     return "" if s.format in ("q8", "w4") else f"reads q8 and w4, not {s.format}"

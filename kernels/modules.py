@@ -69,6 +69,11 @@ class KernelLinear(nn.Linear):
             destination.update({f"{prefix}weight.{name}": t for name, t in packed.buffers().items()})
 
 
+def on_the_side() -> bool:
+    """Whether any layer has a side path here."""
+    return bool(_side_paths.get())
+
+
 @contextmanager
 def side_paths(paths: Mapping[nn.Module, LowRank]) -> Iterator[None]:
     """Give layers a low-rank side path inside a ``with``, in this thread (context) only.

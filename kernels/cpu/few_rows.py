@@ -40,20 +40,29 @@ def product(x: Tensor, weight: QWeight) -> Tensor:
     y = torch.empty(x.shape[0], weight.shape[0])
     if y.numel() == 0 or x.shape[1] == 0:
         return y.zero_()
-    run = _ready.get(weight)
-    if run is None:
-        run = _ready[weight] = _prepare(weight)
+    wide = x if x.dtype is torch.float32 else x.float()
+    prepare(weight)(wide.contiguous().numpy(), y.numpy(), threads_of_numba())
+    return y
+
+
+def threads_of_numba() -> int:
+    """As many threads as torch has, set for what runs next."""
     threads = torch.get_num_threads()
     if threads > 1:
         threads = min(threads, config.NUMBA_NUM_THREADS)
         set_num_threads(threads)
-    wide = x if x.dtype is torch.float32 else x.float()
-    run(wide.contiguous().numpy(), y.numpy(), threads)
-    return y
+    return threads
+
+
+def prepare(weight: QWeight) -> Ready:
+    """What multiplies with a weight: made once, kept as long as the weight is; holds its buffers, not the weight."""
+    run = _ready.get(weight)
+    if run is None:
+        run = _ready[weight] = _prepare(weight)
+    return run
 
 
 def _prepare(weight: QWeight) -> Ready:
-    """What multiplies with a weight: holds its buffers, not the weight."""
     block, data = weight.rotate or 0, weight.data.numpy()
     if weight.group is None:
         scale = weight.scale.float().expand(weight.shape[0]).contiguous().numpy()

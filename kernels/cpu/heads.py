@@ -13,7 +13,7 @@ from torch import Tensor
 from . import threads  # noqa: F401
 
 Array = NDArray[Any]
-_NONE = np.ones(0, np.float32)
+NONE = np.ones(0, np.float32)
 
 
 def qk_norm_rope(
@@ -27,8 +27,8 @@ def qk_norm_rope(
     for x, weight in ((q, q_weight), (k, k_weight)):
         b, h, s, d = x.shape
         made = torch.empty(b, s, h, d).transpose(1, 2)
-        scale = _NONE if weight is None else weight.contiguous().numpy()
-        _turn(x.numpy(), scale, *angles, squares, interleaved, made.numpy())
+        scale = NONE if weight is None else weight.contiguous().numpy()
+        turn(x.numpy(), scale, *angles, squares, interleaved, made.numpy())
         out.append(made)
     return out[0], out[1]
 
@@ -38,7 +38,7 @@ _SIGNATURE = f"void({_X},float32[::1],float32[:,:,::1],float32[:,:,::1],float64,
 
 
 @njit(_SIGNATURE, fastmath={"reassoc", "contract"}, nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def _turn(x: Array, weight: Array, cos: Array, sin: Array, eps: float, interleaved: bool, y: Array) -> None:
+def turn(x: Array, weight: Array, cos: Array, sin: Array, eps: float, interleaved: bool, y: Array) -> None:
     batch, heads, tokens, size = x.shape
     half = cos.shape[2]
     for b in range(batch):

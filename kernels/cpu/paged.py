@@ -16,8 +16,8 @@ from torch import Tensor
 from . import threads  # noqa: F401
 
 Array = NDArray[Any]
-_NONE = np.ones((0, 0, 0), np.float32)
-_NO_SINKS = np.ones(0, np.float32)
+NONE = np.ones((0, 0, 0), np.float32)
+NO_SINKS = np.ones(0, np.float32)
 
 
 def paged_decode(
@@ -26,13 +26,13 @@ def paged_decode(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As the op says, in float32 over contiguous float32 or int8 caches: the output and the log-sum-exp."""
     out, lse = torch.empty(*q.shape[:2], v_cache.shape[3]), torch.empty(q.shape[:2])
-    scales = [_NONE if x is None else x.numpy() for x in (k_scale, v_scale)]
+    scales = [NONE if x is None else x.numpy() for x in (k_scale, v_scale)]
     most = table.shape[1] * k_cache.shape[1]
     scores = np.empty((q.shape[1], most), np.float32)
-    run = _decode if k_scale is None else _decode_int8
+    run = decode if k_scale is None else decode_int8
     run(
         q.contiguous().numpy(), k_cache.numpy(), v_cache.numpy(), table.numpy(), lengths.numpy(), *scales,
-        window or most, scale, softcap or 0.0, _NO_SINKS if sinks is None else sinks.float().contiguous().numpy(),
+        window or most, scale, softcap or 0.0, NO_SINKS if sinks is None else sinks.float().contiguous().numpy(),
         scores, out.numpy(), lse.numpy(),
     )  # fmt: skip
     return out, lse
@@ -42,7 +42,7 @@ def kv_append(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Ten
     """As the op says, of float32 tokens into contiguous float32 caches."""
     where = slots.long().numpy()
     for x, cache in ((k, k_cache), (v, v_cache)):
-        _append(x.numpy(), where, cache.numpy())
+        append(x.numpy(), where, cache.numpy())
 
 
 _OPTIONS: dict[str, Any] = dict(fastmath={"reassoc", "contract"}, nogil=True, cache=True)
@@ -118,11 +118,11 @@ def _compiled(kind: str) -> Any:
     return njit(made, **_OPTIONS)(_decode_of)
 
 
-_decode, _decode_int8 = _compiled("float32"), _compiled("int8")
+decode, decode_int8 = _compiled("float32"), _compiled("int8")
 
 
 @njit("void(float32[:,:,:],int64[:],float32[:,:,:,::1])", **_OPTIONS)  # type: ignore[untyped-decorator]
-def _append(x: Array, slots: Array, cache: Array) -> None:
+def append(x: Array, slots: Array, cache: Array) -> None:
     page = cache.shape[1]
     for t in range(len(slots)):
         if slots[t] >= 0:

@@ -23,15 +23,16 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float, residual: Tensor | None) -> 
     y, size = torch.empty_like(x), x.shape[-1]
     scale = weight.contiguous().numpy()
     if residual is None:
-        _rms_norm(x.numpy().reshape(-1, size), scale, eps, y.numpy().reshape(-1, size))
+        norm_rows(x.numpy().reshape(-1, size), scale, eps, y.numpy().reshape(-1, size))
         return y, x
     total = x + residual
-    _rms_norm(total.numpy().reshape(-1, size), scale, eps, y.numpy().reshape(-1, size))
+    norm_rows(total.numpy().reshape(-1, size), scale, eps, y.numpy().reshape(-1, size))
     return y, total
 
 
 @njit(f"void({_ROWS},{_ROW},float64,{_ROWS})", **_OPTIONS)  # type: ignore[untyped-decorator]
-def _rms_norm(x: Array, weight: Array, eps: float, y: Array) -> None:
+def norm_rows(x: Array, weight: Array, eps: float, y: Array) -> None:
+    """y = x / sqrt(mean(x^2) + eps) * weight, row by row; y may be x."""
     rows, columns = x.shape
     for m in range(rows):
         squares = np.float32(0)

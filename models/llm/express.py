@@ -7,24 +7,32 @@ hooks, takes transformers' own way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
+from pipegraph.kernels import dispatch
 from pipegraph.kernels.gated import swiglu
-from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.modules import KernelLinear, on_the_side
 from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.rms_norm import rms_norm
 
-from .layers import PagedCache, Step
+from .layers import PagedCache, Step, compiled, missing, on_cpu
+from .llm import long_positions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from .token_step import TokenStep
+
 DENSE = ("llama.LlamaForCausalLM", "mistral.MistralForCausalLM", "qwen2.Qwen2ForCausalLM", "qwen3.Qwen3ForCausalLM")
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+_served: WeakKeyDictionary[Any, dict[int, dict[str, set[str]]]] = WeakKeyDictionary()
+"""By network and number of sequences: the back ends of a step that were seen to be those of ``TokenStep``."""
 
 
 class Express:
@@ -37,6 +45,15 @@ class Express:
         self.normed = hasattr(first, "q_norm")
         self.eps = first.q_norm.variance_epsilon if self.normed else None
 
+    @cached_property
+    def token_step(self) -> TokenStep | None:
+        """For one token a sequence on a CPU; None if the network is not of its kind."""
+        if missing() or long_positions(self.network.config):
+            return None
+        from .token_step import TokenStep
+
+        return TokenStep.of(self.network)
+
     @classmethod
     def of(cls, network: PreTrainedModel) -> Express | None:
         """For a network of a class that is known, without hooks; else None."""
@@ -44,26 +61,57 @@ class Express:
         _, _, rest = kind.__module__.partition("transformers.models.")
         if f"{rest.partition('.')[0]}.{kind.__name__}" not in DENSE:
             return None
-        for name, part in network.named_modules():
+        for name, part in _parts(network):
             if part._forward_hooks or part._forward_pre_hooks or "forward" in part.__dict__:
                 return None
-            if name.rpartition(".")[2] in LAYERS and type(part) is not KernelLinear:
+            if name in LAYERS and type(part) is not KernelLinear:
                 return None
         layers: Any = network.get_submodule("model.layers")
         plain = all(type(layer.mlp.act_fn) in (nn.SiLU, _silu()) for layer in layers)
         return cls(network) if plain and len(layers) == network.config.num_hidden_layers else None
 
     def __call__(
-        self, ids: Tensor, positions: Tensor, cache: PagedCache, step: Step, last: Sequence[int] | None
+        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: Step, last: Sequence[int] | None
     ) -> Tensor:
         """Logits [T, V] behind the tokens (T,) of a step, or of those in ``last``."""
+        if not (step.single and self._may_be_short(kv, step)) or (token_step := self.token_step) is None:
+            return self._run(ids, positions, kv, step, last)
+        served = _served.setdefault(self.network, {})
+        if (calls := served.get(len(ids))) is not None:
+            dispatch.note(calls)
+            return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
+        with dispatch.noting() as calls:
+            logits = self._run(ids, positions, kv, step, last)
+        dispatch.note(calls)
+        if calls.keys() == token_step.SERVED.keys() and all(calls[op] <= token_step.SERVED[op] for op in calls):
+            served[len(ids)] = calls
+        return logits
+
+    def _may_be_short(self, kv: PagedCache, step: Step) -> bool:
+        """Whether nothing about this step and this place speaks against ``TokenStep``."""
+        weight = self.network.model.norm.weight
+        if not on_cpu(weight) or on_the_side() or dispatch.asked():
+            return False
+        first: Any = self.network.model.layers[0].self_attn
+        q = (len(step.counts), first.q_proj.out_features // first.head_dim, first.head_dim)
+        return all(
+            len(layer.pool.stores) == len(layer.pool.layers)  # pages are made in the usual way
+            and not layer.int8
+            and compiled(q, weight.dtype, step.places[layer.index])
+            for layer in kv.paged
+        )
+
+    def _run(
+        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: Step, last: Sequence[int] | None
+    ) -> Tensor:
         model = self.network.model
         h = model.embed_tokens(ids)
-        cos, sin = (x[0, :, : self.half] for x in model.rotary_emb(h[None], positions[None]))
+        places = torch.tensor([positions], device=ids.device)
+        cos, sin = (x[0, :, : self.half] for x in model.rotary_emb(h[None], places))
         x = _norm(model.layers[0].input_layernorm, h)
         norms = [layer.input_layernorm for layer in model.layers[1:]] + [model.norm]
         for layer, norm in zip(model.layers, norms, strict=True):
-            a = self._attend(layer.self_attn, x, cos, sin, cache, step)
+            a = self._attend(layer.self_attn, x, cos, sin, kv, step)
             x, h = rms_norm(a, *_of(layer.post_attention_layernorm), residual=h)
             mlp = layer.mlp
             a = _linear(mlp.down_proj, swiglu(_linear(mlp.gate_proj, x), _linear(mlp.up_proj, x)))
@@ -73,18 +121,28 @@ class Express:
         logits: Tensor = self.network.lm_head(x)
         return logits
 
-    def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, cache: PagedCache, step: Step) -> Tensor:
+    def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, kv: PagedCache, step: Step) -> Tensor:
         shape = (1, x.shape[0], -1, part.head_dim)
         q, k, v = (_linear(p, x).view(shape) for p in (part.q_proj, part.k_proj, part.v_proj))
         q_norm, k_norm = (part.q_norm.weight, part.k_norm.weight) if self.normed else (None, None)
         q, k = qk_norm_rope(q.transpose(1, 2), k.transpose(1, 2), q_norm, k_norm, cos, sin, self.eps)
         q, k, v = q[0].transpose(0, 1), k[0].transpose(0, 1), v[0]
-        layer = cache.layers[part.layer_idx]
+        layer = kv.layers[part.layer_idx]
         layer.write(step, k, v)
         out = layer.attend(step, q, {"scale": part.scaling, "softcap": None, "sinks": None})
         return _linear(part.o_proj, out.flatten(1))
 
 
+def _parts(network: nn.Module) -> Iterator[tuple[str, Any]]:
+    """Every module with its own name; ``named_modules`` takes a hundred times as long."""
+    todo: list[tuple[str, Any]] = [("", network)]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += part[1]._modules.items()
+
+
+@cache
 def _silu() -> type:
     from transformers.activations import ACT2FN
 

@@ -180,7 +180,7 @@ class PagedLayer(CacheLayerMixin):
     def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
         """(T, Hq, D) -> (T, Hq, Dv) over the pages."""
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
-        if step.single and (self.int8 or not on_cpu(q) or _compiled(q, places)):
+        if step.single and (self.int8 or not on_cpu(q) or compiled(q.shape, q.dtype, places)):
             out: Tensor = paged_decode(
                 q, store.k, store.v, places.table, places.ends, k_scale=store.k_scale, v_scale=store.v_scale,
                 window=window, **settings,
@@ -190,6 +190,11 @@ class PagedLayer(CacheLayerMixin):
             rows = [_over_pieces(q[i : i + 1], store, pieces, settings) for i, pieces in enumerate(places.reads)]
             return rows[0] if len(rows) == 1 else torch.cat(rows)
         return _over_tensors(step, q, *_read(store, places, q.dtype), self, settings)
+
+    def arrays(self) -> tuple[Any, Any]:
+        """Its pages of keys and values as numpy sees them."""
+        store = self.pool.stores[self.index]
+        return store.k.numpy(), store.v.numpy()
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.length + query_length, 0
@@ -201,10 +206,10 @@ class PagedLayer(CacheLayerMixin):
         return -1
 
 
-def _compiled(q: Tensor, places: Places) -> bool:
+def compiled(q: Sequence[int], dtype: torch.dtype, places: Places) -> bool:
     """Whether the kernel for pages on a CPU is better than torch's over the few pieces that they make."""
-    work = q.shape[1] * q.shape[2] * places.table.numel() * PAGE
-    return q.dtype == torch.float32 and work <= cpu.ATTENDED and not missing()
+    work = q[1] * q[2] * places.table.numel() * PAGE
+    return dtype == torch.float32 and work <= cpu.ATTENDED and not missing()
 
 
 @cache

@@ -121,8 +121,8 @@ class LLM:
     @property
     def dtype(self) -> torch.dtype:
         """Of the hidden states, and of keys and values."""
-        norm = [p.dtype for p in self.network.parameters() if p.is_floating_point()]
-        return norm[0] if norm else torch.get_default_dtype()
+        found = (p.dtype for p in self.network.parameters() if p.is_floating_point())
+        return next(found, torch.get_default_dtype())
 
 
 def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:
@@ -144,9 +144,14 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
         stop_ids=_stop_ids(network, tokenizer),
         kv_bytes_per_token=keeping * numbers * dtype.itemsize,
         kv_bytes_per_layer=numbers * dtype.itemsize,
-        long_positions=(getattr(config, "rope_parameters", None) or {}).get("rope_type") in ("dynamic", "longrope"),
+        long_positions=long_positions(config),
         croppable=all(kind not in ("linear_attention", "conv", "hybrid", "hybrid_sliding") for kind in kinds),
     )
+
+
+def long_positions(config: Any) -> bool:
+    """Whether all positions are coded in another way in long prompts."""
+    return (getattr(config, "rope_parameters", None) or {}).get("rope_type") in ("dynamic", "longrope")
 
 
 def layer_kinds(config: Any) -> Sequence[tuple[str, int | None]]:

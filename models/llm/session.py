@@ -120,9 +120,10 @@ class Session:
             head = self.llm.network.get_output_embeddings()
             seen: Tensor = head(states if last is None or len(last) == len(states) else states[last])
             return seen
-        positions = torch.tensor([p for _, start, end in spans for p in range(start, end)], device=ids.device)
+        places = [p for _, start, end in spans for p in range(start, end)]
         if self._express is not None:
-            return self._express(ids, positions, self._cache, step, last)
+            return self._express(ids, places, self._cache, step, last)
+        positions = torch.tensor(places, device=ids.device)
         shape = (-1, 1) if tall else (1, -1)
         options: dict[str, Any] = {self._cache_name: self._cache}
         if self._keeps:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from pipegraph.kernels.cpu import few_rows
+from pipegraph.kernels.cpu import few_rows, plain
 from pipegraph.kernels.cpu.few_rows import product
 from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.hadamard import rotate
@@ -127,4 +127,41 @@ def test_refuses() -> None:
     with pytest.raises(KernelError, match="not 48"):
         linear(x, QWeight.quantize(torch.ones(4, 96), "q8", group=48), backend="few-rows")
     with pytest.raises(KernelError, match="packed"):
-        linear(x, torch.ones(4, 96), backend="few-rows")
+        linear(x, torch.ones(4, 96, dtype=torch.float16), backend="few-rows")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 9])
+def test_plain_weights(rows: int) -> None:
+    gen = torch.Generator().manual_seed(rows)
+    for n, k in ((1, 1), (7, 33), (130, 96)):
+        x, weight = torch.randn(rows, 2 * k, generator=gen)[:, ::2], torch.randn(n, k, generator=gen)
+        want = x.double() @ weight.double().T
+        assert (plain.product(x, weight) - want).norm() <= 1e-6 * want.norm()
+        several = torch.empty(rows, n)
+        plain.prepare(weight)(x.contiguous().numpy(), several.numpy(), 2)
+        assert torch.equal(several, plain.product(x, weight)), "threads change the result"
+
+
+def test_plain_weights_are_chosen_where_they_are_large_and_rows_few() -> None:
+    large, small = torch.randn(512, 512), torch.randn(64, 64)
+    for rows, weight, name in ((8, large, "few-rows"), (9, large, "torch"), (1, small, "torch")):
+        OP.memo.clear()
+        linear(torch.ones(rows, weight.shape[1]), weight)
+        assert [b.name for b in OP.memo.values()] == [name]
+
+
+def test_plain_weights_serve_linear_and_are_differentiated() -> None:
+    gen = torch.Generator().manual_seed(1)
+    x, weight, bias = (torch.randn(*shape, generator=gen) for shape in ((2, 3, 96), (40, 96), (40,)))
+    path = LowRank(torch.randn(4, 96, generator=gen), torch.randn(40, 4, generator=gen))
+    call: dict[str, Any] = dict(low_rank=path, act="silu", gate=bias, residual=torch.randn(2, 3, 40, generator=gen))
+    got = linear(x, weight, bias, **call, backend="few-rows")
+    torch.testing.assert_close(got, linear(x, weight, bias, **call, backend="reference"), rtol=1e-5, atol=1e-5)
+    turned = weight.T.contiguous().T
+    torch.testing.assert_close(linear(x, turned, backend="few-rows"), x @ weight.T)
+    grads = []
+    for backend in ("few-rows", "reference"):
+        inputs = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        linear(*inputs, bias, backend=backend).square().sum().backward()
+        grads.append([i.grad for i in inputs])
+    torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-4)

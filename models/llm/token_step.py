@@ -1,0 +1,204 @@
+"""One token of each of a few sequences through a dense decoder on a CPU: compiled kernels on plain arrays.
+
+Beside one reading of the weights, a call of an op by its name costs as much as its work. So a first step runs by the
+ops, is seen to be served by these kernels, and later ones call them directly, in the same order on the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pipegraph.kernels import cpu
+from pipegraph.kernels.cpu import few_rows, heads, paged, plain, rows
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qweight import QWeight
+
+from .pages import PAGE
+
+if TYPE_CHECKING:
+    from .layers import PagedCache, Step
+
+Array: TypeAlias = NDArray[Any]
+Product: TypeAlias = Callable[[Array, Array, int], None]
+"""(rows of x, rows of y, threads)"""
+_ANGLES = 128
+"""Positions that are coded at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What a layer computes with, where it lies."""
+
+    index: int
+    q: Product
+    k: Product
+    v: Product
+    o: Product
+    q_norm: Array
+    k_norm: Array
+    scale: float
+    middle: tuple[Array, float]
+    """The norm behind attention, and its epsilon."""
+    gate: Product
+    up: Product
+    down: Product
+    end: tuple[Array, float]
+    """The norm before the next layer, or before the head."""
+
+
+class TokenStep:
+    """Runs steps of a decoder; as :meth:`of` found it fit."""
+
+    SERVED: ClassVar[Mapping[str, frozenset[str]]] = {
+        "linear": frozenset({"few-rows", "torch"}),  # torch's for matrices that are too small to matter
+        "rms_norm": frozenset({"few-rows"}),
+        "qk_norm_rope": frozenset({"few-rows"}),
+        "kv_append": frozenset({"few-rows"}),
+        "paged_decode": frozenset({"few-rows"}),
+        "swiglu": frozenset({"torch"}),
+    }
+    """The back ends that a step stands for, by op."""
+
+    def __init__(self, network: Any) -> None:
+        model = network.model
+        self.rotary = model.rotary_emb
+        self.begin = _norm(model.layers[0].input_layernorm)
+        ends = [*(layer.input_layernorm for layer in model.layers[1:]), model.norm]
+        self.blocks = [_block(layer, end) for layer, end in zip(model.layers, ends, strict=True)]
+        self.head = _product(network.lm_head)
+        self.vocabulary = network.lm_head.out_features
+        first = model.layers[0]
+        self.size = first.self_attn.head_dim
+        self.widths = [part.out_features for part in (first.self_attn.q_proj, first.self_attn.k_proj)]
+        self.inner = first.mlp.gate_proj.out_features
+        self.eps = first.self_attn.q_norm.variance_epsilon if hasattr(first.self_attn, "q_norm") else -1.0
+        self._angles: dict[int, tuple[Array, Array]] = {}
+
+    @classmethod
+    def of(cls, network: Any) -> TokenStep | None:
+        """For a network that ``Express`` runs, with weights that the kernels read; else None."""
+        model = network.model
+        norms = [p for name, p in model.named_parameters() if "norm" in name]
+        products = [network.lm_head, *(p for layer in model.layers for p in _products(layer))]
+        plain_norms = all(p.dtype == torch.float32 and p.is_cpu and p.is_contiguous() for p in norms)
+        return cls(network) if plain_norms and all(map(_readable, products)) else None
+
+    def __call__(self, embedded: Tensor, positions: Sequence[int], cache: PagedCache, step: Step) -> Tensor:
+        """Logits (B, V) behind the embeddings (B, N) of a token of each sequence, which are written over."""
+        count, threads = len(embedded), few_rows.threads_of_numba()
+        h = embedded.numpy()
+        x, a = np.empty_like(h), np.empty_like(h)
+        q, k, v, seen = (_room(count, self.widths[i]) for i in (0, 1, 1, 0))
+        gate, up = torch.empty(2, count, self.inner)
+        g, u = gate.numpy(), up.numpy()
+        q_heads, k_heads = (y.reshape(1, count, -1, self.size).transpose(0, 2, 1, 3) for y in (q, k))
+        q_rows, k_rows, v_rows, seen_rows = (y.reshape(count, -1, self.size) for y in (q, k, v, seen))
+        cos, sin = self._turns(positions)
+        places = {id(p): (p.table.numpy(), p.ends.numpy(), p.slots.numpy()) for p in step.places.values()}
+        most = max(table.shape[1] for table, _, _ in places.values()) * PAGE
+        scores, lse = _room(q_rows.shape[1], most), _room(count, q_rows.shape[1])
+        rows.norm_rows(h, *self.begin, x)
+        for block in self.blocks:
+            for run, y in ((block.q, q), (block.k, k), (block.v, v)):
+                run(x, y, threads)
+            heads.turn(q_heads, block.q_norm, cos, sin, self.eps, False, q_heads)
+            heads.turn(k_heads, block.k_norm, cos, sin, self.eps, False, k_heads)
+            layer = cache.layers[block.index]
+            keys, values = layer.arrays()
+            table, ends, slots = places[id(step.places[block.index])]
+            paged.append(k_rows, slots, keys)
+            paged.append(v_rows, slots, values)
+            paged.decode(
+                q_rows, keys, values, table, ends, paged.NONE, paged.NONE, layer.pool.window or most, block.scale, 0.0,
+                paged.NO_SINKS, scores, seen_rows, lse,
+            )  # fmt: skip
+            block.o(seen, a, threads)
+            np.add(h, a, out=h)
+            rows.norm_rows(h, *block.middle, x)
+            block.gate(x, g, threads)
+            block.up(x, u, threads)
+            F.silu(gate, inplace=True).mul_(up)
+            block.down(g, a, threads)
+            np.add(h, a, out=h)
+            rows.norm_rows(h, *block.end, x)
+        logits = torch.empty(count, self.vocabulary)
+        self.head(x, logits.numpy(), threads)
+        return logits
+
+    def _turns(self, positions: Sequence[int]) -> tuple[Array, Array]:
+        """cos and sin (1, B, R/2) of positions, some of which are kept."""
+        found = []
+        for position in positions:
+            block, at = divmod(position, _ANGLES)
+            if block not in self._angles:
+                if len(self._angles) >= cpu.FEW_PLAIN:
+                    self._angles.clear()
+                near = torch.arange(block * _ANGLES, (block + 1) * _ANGLES)
+                cos, sin = (y[0, :, : self.size // 2].numpy() for y in self.rotary(torch.empty(1, 1), near[None]))
+                self._angles[block] = cos, sin
+            found.append([angle[at] for angle in self._angles[block]])
+        cos, sin = (np.stack(angle)[None] for angle in zip(*found, strict=True))
+        return cos, sin
+
+
+def _room(*shape: int) -> Array:
+    return np.empty(shape, np.float32)
+
+
+def _products(layer: Any) -> list[Any]:
+    attention, mlp = layer.self_attn, layer.mlp
+    return [getattr(attention, f"{x}_proj") for x in "qkvo"] + [mlp.gate_proj, mlp.up_proj, mlp.down_proj]
+
+
+def _block(layer: Any, end: Any) -> _Block:
+    attention = layer.self_attn
+    q, k, v, o, gate, up, down = map(_product, _products(layer))
+    q_norm, k_norm = (
+        getattr(attention, name).weight.numpy() if hasattr(attention, name) else heads.NONE
+        for name in ("q_norm", "k_norm")
+    )
+    return _Block(
+        attention.layer_idx, q, k, v, o, q_norm, k_norm, attention.scaling, _norm(layer.post_attention_layernorm),
+        gate, up, down, _norm(end),
+    )  # fmt: skip
+
+
+def _norm(norm: Any) -> tuple[Array, float]:
+    return norm.weight.numpy(), norm.variance_epsilon
+
+
+def _readable(layer: Any) -> bool:
+    """Whether a layer's weight is one that the kernels for a few rows read, and it adds a bias at most."""
+    weight = layer.weight
+    if type(layer) is not KernelLinear:
+        return False
+    if layer.bias is not None and layer.bias.dtype != torch.float32:
+        return False
+    if isinstance(weight, Tensor):
+        return weight.dtype == torch.float32 and weight.is_cpu and weight.is_contiguous()
+    if not isinstance(weight, QWeight) or weight.format not in ("q8", "w4") or weight.low_rank is not None:
+        return False
+    group = weight.group or 32
+    return weight.device.type == "cpu" and group % 32 == 0 and group & (group - 1) == 0
+
+
+def _product(layer: Any) -> Product:
+    weight = layer.weight
+    run = plain.prepare(weight) if isinstance(weight, Tensor) else few_rows.prepare(weight)
+    if layer.bias is None:
+        return run
+    bias = layer.bias.numpy()
+
+    def biased(x: Array, y: Array, threads: int) -> None:
+        run(x, y, threads)
+        y += bias
+
+    return biased
