@@ -91,7 +91,7 @@ class Model:
 
     def with_lora(self, lora: Lora, strength: float) -> Model:
         """The same with one LoRA more."""
-        return replace(self, loras=(*self.loras, (lora, strength)))
+        return replace(self, network=lora.changed(self.network, strength), loras=(*self.loras, (lora, strength)))
 
     def process_in(self, latent: Tensor) -> Tensor:
         """VAE latent z to the state the network knows: (z - shift) * scale."""

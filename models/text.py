@@ -127,7 +127,8 @@ class TextEncoder:
     def with_lora(self, encoder: str, lora: Lora, strength: float) -> TextEncoder:
         """The same with one LoRA more on one of the encoders."""
         one = self.encoders[encoder]
-        return replace(self, encoders={**self.encoders, encoder: replace(one, loras=(*one.loras, (lora, strength)))})
+        made = replace(one, network=lora.changed(one.network, strength), loras=(*one.loras, (lora, strength)))
+        return replace(self, encoders={**self.encoders, encoder: made})
 
     def tokenize(self, prompts: str | Mapping[str, str]) -> dict[str, Tokens]:
         """Tokens by encoder; one prompt for all, or one for each by its name."""

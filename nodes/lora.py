@@ -65,10 +65,10 @@ def load_lora(
         return Adapted(model, clip)
     networks = {"model": model.network} | {name: e.network for name, e in clip.encoders.items()}
     file = _read(lora_name, networks, model.family, allow_partial, ctx)
-    if file.loras["model"].layers and strength_model:
+    if file.loras["model"] and strength_model:
         model = model.with_lora(file.loras["model"], strength_model)
     for name in clip.encoders:
-        if file.loras[name].layers and strength_clip:
+        if file.loras[name] and strength_clip:
             clip = clip.with_lora(name, file.loras[name], strength_clip)
     return Adapted(model, clip)
 

@@ -1,11 +1,13 @@
 """LoRA: low-rank additions to the linear layers of a network, applied beside its weights, never to them.
 
 A file is read whole or not at all: each of its keys is used, is for a part that was not given (said in the report), or
-is an error. y = W x + strength * alpha / rank * up (down x); a file without ``alpha`` means alpha = rank.
+is an error. y = W x + strength * alpha / rank * up (down x); a file without ``alpha`` means alpha = rank. Differences
+of whole parameters (``.diff``, ``.diff_b``: norms, biases) are added to copies of these parameters.
 """
 
 from __future__ import annotations
 
+import copy
 import difflib
 import json
 import math
@@ -24,7 +26,7 @@ from pipegraph.kernels.linear import LowRank
 from pipegraph.kernels.modules import side_paths
 
 from .lora_keys import NETWORK, Key, read_key
-from .lora_targets import Target, targets
+from .lora_targets import Target, parameters, targets
 
 if TYPE_CHECKING:
     from pipegraph.models.family import Family
@@ -57,6 +59,27 @@ class Lora:
     name: str
     layers: Mapping[str, Factors]
     """By the layer's name in the network."""
+    differences: Mapping[str, Tensor] = field(default_factory=dict)
+    """What is added to whole parameters, by the parameter's name in the network."""
+
+    def __bool__(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.layers or self.differences)
+
+    def changed(self, network: nn.Module, strength: float) -> nn.Module:
+        """The network with ``strength`` times the differences in it: a copy that shares all other weights."""
+        if not self.differences or not strength:
+            return network
+        packed = (module.__dict__.get("weight") for module in network.modules())
+        made = copy.deepcopy(network, {id(t): t for t in (*network.parameters(), *network.buffers(), *packed)})
+        for name, difference in self.differences.items():
+            path, _, leaf = name.rpartition(".")
+            module = made.get_submodule(path)
+            old = module._parameters[leaf]
+            assert old is not None
+            new = old.float() + strength * difference.to(old.device, torch.float32)
+            module._parameters[leaf] = nn.Parameter(new.to(old.dtype), requires_grad=False)
+        return made
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,7 +97,9 @@ class LoraFile:
     def report(self) -> dict[str, Any]:
         """For the run record: keys used and in all, layers by part, remarks."""
         layers = {part: len(lora.layers) for part, lora in self.loras.items()}
-        return {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers, "notes": list(self.notes)}
+        whole = {part: len(lora.differences) for part, lora in self.loras.items() if lora.differences}
+        found = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers, "notes": list(self.notes)}
+        return found | ({"differences": whole} if whole else {})
 
 
 def load_lora(path: Path, network: nn.Module, family: Family, *, allow_partial: bool = False) -> Lora:
@@ -102,6 +127,7 @@ def read_lora(
     reading = _Reading(networks, {e.folder: e.name for e in family.encoders})
     for key in tensors:
         reading.sort(key)
+    reading.differ(tensors)
     for group in reading.groups:
         reading.bind(*group, tensors, metadata)
     if reading.wrong:
@@ -116,7 +142,7 @@ def read_lora(
             f"LoRA {name}: {len(reading.unknown)} of {len(tensors)} keys fit nothing in {_parts(networks)} (allow a "
             f"partial load to leave them out){reading.examples()}"
         )
-    loras = {part: Lora(name, layers) for part, layers in reading.layers.items()}
+    loras = {part: Lora(name, reading.layers[part], reading.differences[part]) for part in networks}
     return LoraFile(name, loras, reading.matched, len(tensors), tuple(reading.notes()))
 
 
@@ -129,6 +155,9 @@ class _Reading:
     keys: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """(part, layer in the file's spelling) -> role -> key"""
     layers: dict[str, dict[str, Factors]] = field(default_factory=dict)
+    differences: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    whole: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Key -> part, parameter that it is a difference of."""
     known: dict[str, dict[str, tuple[Target, ...]]] = field(default_factory=dict)
     matched: int = 0
     aside: dict[str, int] = field(default_factory=dict)
@@ -136,9 +165,11 @@ class _Reading:
     unknown: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     without_alpha: int = 0
+    parameters: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.layers = {part: {} for part in self.networks}
+        self.layers, self.differences = ({part: {} for part in self.networks} for _ in range(2))
+        self.parameters = {part: parameters(network) for part, network in self.networks.items()}
         self.known = {part: targets(network) for part, network in self.networks.items()}
 
     def sort(self, name: str) -> None:
@@ -148,6 +179,12 @@ class _Reading:
             (self.unknown if key.startswith("no tensor") else self.wrong).append(f"{name}: {key}")
         elif key.part not in self.networks:
             self.aside[key.part] = self.aside.get(key.part, 0) + 1
+        elif key.role in ("weight", "bias"):
+            spelled = self.parameters[key.part]
+            if found := spelled.get(f"{key.layer}_{key.role}") or spelled.get(key.layer):
+                self.whole[name] = key.part, found
+            else:
+                self.unknown.append(name)
         elif key.layer not in self.known[key.part]:
             self.unknown.append(name)
         else:
@@ -155,6 +192,18 @@ class _Reading:
             if key.role in roles:
                 self.wrong.append(f"{name} and {roles[key.role]} name the same factor")
             roles[key.role] = name
+
+    def differ(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take in the differences of whole parameters."""
+        for key, (part, name) in self.whole.items():
+            shape = self.networks[part].get_parameter(name).shape
+            if tensors[key].shape != shape:
+                self.wrong.append(f"{key} {tuple(tensors[key].shape)} is no difference of {name} {tuple(shape)}")
+            elif name in self.differences[part]:
+                self.wrong.append(f"{key}: {name} is named twice, in different spellings")
+            else:
+                self.differences[part][name] = tensors[key]
+                self.matched += 1
 
     @property
     def groups(self) -> list[tuple[str, str, dict[str, str]]]:

@@ -26,6 +26,8 @@ _ROLES: Final = {
     ".lora_linear_layer.up.weight": "up",
     ".up.weight": "up",
     ".alpha": "alpha",
+    ".diff": "weight",
+    ".diff_b": "bias",
 }
 _OTHER_KINDS: Final = {
     "dora_scale": "DoRA",
@@ -35,7 +37,6 @@ _OTHER_KINDS: Final = {
     "oft_": "OFT",
     "lora_mid": "LoCon with a middle factor",
     "lora_embedding": "LoRA on embeddings",
-    ".diff": "a full weight difference",
     "lora_B.bias": "LoRA with a bias",
 }
 _FOLDERS: Final = {
@@ -56,7 +57,7 @@ class Key(NamedTuple):
     layer: str
     """The layer's name in the file's spelling, dots as underscores."""
     role: str
-    """``down`` (R, K), ``up`` (N, R) or ``alpha`` (a number)."""
+    """``down`` (R, K), ``up`` (N, R), ``alpha`` (a number); ``weight`` or ``bias``: what is added to it whole."""
 
 
 def read_key(key: str, encoders: dict[str, str]) -> Key | str:

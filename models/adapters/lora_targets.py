@@ -1,5 +1,7 @@
 """Which layer of a diffusers or transformers network the spellings of LoRA files mean.
 
+Wan's names are those of its original layout (``loading/wan.py``).
+
 The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
 FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
 """
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from ..loading import wan
 from ..loading.flux import TOP
 
 
@@ -31,11 +34,21 @@ def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
             found[spelling.replace(".", "_")] = (Target(name, (slice(0, width),)),)
     for spelling, layers in _flux(widths):
         found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))
+    if "condition_embedder.time_proj" in widths:
+        for name, width in widths.items():
+            if original := wan.original_name(f"{name}.weight").removesuffix(".weight"):
+                found[original.replace(".", "_")] = (Target(name, (slice(0, width),)),)
     for outer, inner in (("final_layer.adaLN_modulation.1", "norm_out.linear"),):
         if inner in widths:  # FLUX has shift before scale, diffusers scale before shift
             half = widths[inner] // 2
             found[outer.replace(".", "_")] = (Target(inner, (slice(half, 2 * half), slice(0, half))),)
     return found
+
+
+def parameters(network: nn.Module) -> dict[str, str]:
+    """Every spelling (dots as underscores) of every parameter that a file may hold a whole difference of."""
+    names = [name for name, _ in network.named_parameters()]
+    return {s.replace(".", "_"): name for name in names for s in (name, wan.original_name(name)) if s}
 
 
 def _text_model(name: str) -> str:

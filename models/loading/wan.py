@@ -72,6 +72,26 @@ def _network_name(name: str) -> str:
     return f"{block}.{attention}.{_INNER[inner]}.{kind}" if attention and inner in _INNER else ""
 
 
+def original_name(name: str) -> str:
+    """What the original calls a tensor of diffusers' Wan networks; empty if it has none such."""
+    if name in _WHOLE.values():
+        return next(k for k, v in _WHOLE.items() if v == name)
+    stem, _, kind = name.rpartition(".")
+    if kind == "scale_shift_table":
+        return f"{stem}.modulation"
+    match = re.fullmatch(r"((?:vace_)?blocks\.\d+)\.(.+)", stem)
+    if not match:
+        return next((f"{k}.{kind}" for k, v in _TOP.items() if v == stem), "")
+    block, rest = match.groups()
+    for original, ours in _BLOCK.items():
+        if rest == ours:
+            return f"{block}.{original}.{kind}"
+    attention, _, inner = rest.partition(".")
+    part = {"attn1": "self_attn", "attn2": "cross_attn"}.get(attention)
+    found = next((k for k, v in _INNER.items() if v == inner), "")
+    return f"{block}.{part}.{found}.{kind}" if part and found else ""
+
+
 def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
     """Config of a WanTransformer3DModel from the shapes of its tensors; heads are as wide as ``base`` says (128)."""
 

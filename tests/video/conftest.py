@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -17,6 +17,7 @@ from pipegraph.models import paths
 from pipegraph.models.loading.load import Place, load_checkpoint
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.video.clip import TensorFrames, Video, silent
+from pipegraph.models.video.read import read_video
 from pipegraph.runtime.files import scratch, write_new
 from pipegraph.runtime.node import NodeEvent, Saved
 
@@ -59,6 +60,12 @@ def context(tmp_path: Path) -> Context:
 def saved(stream: Generator[NodeEvent, None, T]) -> list[Path]:
     """The files that a node writes."""
     return [event.path for event in stream if isinstance(event, Saved)]
+
+
+def frames_of(files: Sequence[Path]) -> Tensor:
+    """The pictures of the one clip that a run saved, [count, H, W, C]."""
+    [path] = files
+    return read_video(path)[0].images()
 
 
 def frames(count: int, height: int = 16, width: int = 24, channels: int = 3) -> Tensor:

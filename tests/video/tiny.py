@@ -59,10 +59,13 @@ def make(folder: Path, pipeline: str = "WanPipeline", vae: Any = None, **parts: 
     (folder / "card.json").write_text(json.dumps({"text_tokens": TOKENS}))
 
 
-def comfyui_files(folder: Path, models: Path, network: str) -> None:
-    """The networks of a pipeline as ComfyUI's files in a ``models`` folder, the diffusion network by its name."""
+def comfyui_files(folder: Path, models: Path, *networks: str) -> None:
+    """The networks of a pipeline as ComfyUI's files in a ``models`` folder, its diffusion networks by these names."""
     weights = {
-        f"diffusion_models/{network}": to_original(load_file(folder / "transformer" / WEIGHTS)),
+        f"diffusion_models/{name}": to_original(load_file(folder / component / WEIGHTS))
+        for name, component in zip(networks, ("transformer", "transformer_2"), strict=False)
+    }
+    weights |= {
         "vae/wan_2.1_vae.safetensors": to_original_vae(load_file(folder / "vae" / WEIGHTS)),
         "text_encoders/umt5_xxl_fp8_e4m3fn_scaled.safetensors": load_file(folder / "text_encoder/model.safetensors"),
     }
