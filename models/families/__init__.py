@@ -4,9 +4,10 @@ from ..family import Family
 from .flux import FLUX
 from .hunyuan_video import HUNYUAN_VIDEO
 from .hunyuan_video_15 import HUNYUAN_VIDEO_15
+from .ltx import LTXV
 from .wan import WAN
 
-FAMILIES = {family.id: family for family in (FLUX, WAN, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15)}
+FAMILIES = {family.id: family for family in (FLUX, WAN, LTXV, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15)}
 """Every family by its id."""
 
 

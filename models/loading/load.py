@@ -19,6 +19,7 @@ from ..text import Encoder, TextEncoder
 from ..text_families import LANGUAGE_FAMILIES
 from ..vae import Vae
 from ..video.hunyuan import VIDEO_VAES
+from ..video.ltx_vae import LtxVae
 from ..video.vae import VideoVae
 from .card import component, read_card
 from .headers import LoadError
@@ -55,6 +56,7 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
+        if e.kind in source.parts
     }
     words = tuple(source.card.get("vocabulary", ()))
     text = TextEncoder(source.family, encoders, source.name, words)
@@ -131,6 +133,7 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
     made: type[Vae] = VIDEO_VAES.get(found.class_name, VideoVae) if usual.frames else Vae
+    made = LtxVae if found.class_name == "AutoencoderKLLTXVideo" else made
     return made(network, _latent_format(found, usual), place.device, place.dtype, name)
 
 
@@ -154,6 +157,13 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
             downscale=config.get("spatial_compression_ratio", usual.downscale),
             frames=config.get("temporal_compression_ratio", usual.frames),
             scale=float(config.get("scaling_factor") or usual.scale),
+        )
+    if found.class_name == "AutoencoderKLLTXVideo":
+        return replace(
+            usual,
+            channels=config["latent_channels"],
+            downscale=config.get("spatial_compression_ratio") or usual.downscale,
+            frames=config.get("temporal_compression_ratio") or usual.frames,
         )
     shift = config.get("shift_factor")
     return replace(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Any, Final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.linear import PackedWeight
@@ -30,6 +31,8 @@ MODULES: Final = {
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
     "CLIPVisionModel": "transformers.models.clip.modeling_clip",
     "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
+    "LTXVideoTransformer3DModel": "diffusers.models.transformers.transformer_ltx",
+    "AutoencoderKLLTXVideo": "diffusers.models.autoencoders.autoencoder_kl_ltx",
     "HunyuanVideoTransformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video",
     "HunyuanVideo15Transformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video15",
     "AutoencoderKLHunyuanVideo": "diffusers.models.autoencoders.autoencoder_kl_hunyuan_video",
@@ -87,15 +90,21 @@ def _empty(part: Part) -> nn.Module:
         warnings.simplefilter("ignore", FutureWarning)
         if part.kind in (*ENCODERS, "clip_vision"):
             return cls(cls.config_class(**part.config))  # type: ignore[no-any-return]
-        return cls.from_config(dict(part.config))  # type: ignore[no-any-return]
+        # What the class does not take, our families have put there; it would be told aloud.
+        ours = {k: v for k, v in part.config.items() if k[0] != "_" and k not in signature(cls.__init__).parameters}
+        made: nn.Module = cls.from_config({k: v for k, v in part.config.items() if k not in ours})
+        made.register_to_config(**ours)  # type: ignore[operator]
+        return made
 
 
 def _fill(
     network: nn.Module, part: Part, device: torch.device, dtype: torch.dtype, quantize: str
 ) -> dict[str, tuple[PackedWeight, str]]:
     """Give the network its tensors, all but the packed: those by layer, each with the format that was asked for."""
-    wanted = dict(network.named_parameters())
-    wanted.pop("encoder.embed_tokens.weight", None)  # T5 has its embedding twice; the one is set to the other below
+    parameters = dict(network.named_parameters())
+    parameters.pop("encoder.embed_tokens.weight", None)  # T5 has its embedding twice; the one is set to the other below
+    held = {n: b for n, b in network.named_buffers() if n in part.pieces}  # what LTX's VAE knows of its latents
+    wanted: dict[str, Tensor] = {**parameters, **held}
     # transformers 4 has the prefix, 5 has not; files come with both.
     prefix = "text_model." if any(n.startswith("text_model.") for n in wanted) else ""
     pieces = {prefix + n: p for n, p in part.pieces.items()}
@@ -110,7 +119,7 @@ def _fill(
                 raise LoadError(f"{part.origin}: `{name}` is {list(piece.shape)}, its config says "
                                 f"{list(parameter.shape)}")  # fmt: skip
             # Layers whose results are too large for float16 stay in float32, and so are not packed either.
-            kind = torch.float32 if any(e in name.split(".") for e in exact) else dtype
+            kind = torch.float32 if name in held or any(e in name.split(".") for e in exact) else dtype
             if (layer := linears.get(name)) and kind == dtype:
                 if found := _packed(reader, piece, device):
                     packed[layer] = found, ""
@@ -119,13 +128,13 @@ def _fill(
                     rows = (some.to(device) for some in reader.passing(piece))
                     packed[layer] = quantized_rows(piece.shape, rows, quantize), quantize
                     continue
-            _put(network, name, nn.Parameter(reader.dense(piece, kind).to(device), requires_grad=False))
+            _put(network, name, reader.dense(piece, kind).to(device))
     if part.kind in ("t5", "byt5", "umt5"):
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
     if part.class_name == "WanTransformer3DModel":
         network.rope = _rope(network, device)
     for name, buffer in list(network.named_buffers()):
-        if name.startswith("rope."):
+        if name.startswith("rope.") or name in held:
             continue
         if not name.endswith("position_ids"):
             raise LoadError(f"{part.class_name} has a buffer `{name}` that the loader does not know")
@@ -167,9 +176,12 @@ def _owner(network: nn.Module, name: str) -> tuple[nn.Module, str]:
     return network.get_submodule(path), leaf
 
 
-def _put(network: nn.Module, name: str, parameter: nn.Parameter) -> None:
+def _put(network: nn.Module, name: str, tensor: Tensor) -> None:
     parent, leaf = _owner(network, name)
-    parent._parameters[leaf] = parameter
+    if leaf in parent._buffers:
+        parent._buffers[leaf] = tensor
+    else:
+        parent._parameters[leaf] = nn.Parameter(tensor, requires_grad=False)
 
 
 def _install(network: nn.Module) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
-from . import encoders, flux, hunyuan, vae, wan
+from . import encoders, flux, hunyuan, ltx, vae, wan
 from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
@@ -34,7 +34,7 @@ IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spie
 """Ends of names that belong to no network of ours and change nothing."""
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
-    "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"),
+    "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
     "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"),
     "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
     "CLIPVisionModel": ("clip_vision", "wan"),
@@ -73,6 +73,8 @@ class _Layout:
     pieces: Callable[[Mapping[str, Piece]], tuple[dict[str, Piece], list[str]]]
     config: Callable[[Mapping[str, Piece], Mapping[str, Any]], dict[str, Any]]
     family: str = "flux"
+    told: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    """What a file's metadata says of its config, in the class's terms."""
 
 
 def _is_control(names: Mapping[str, Any]) -> bool:
@@ -94,6 +96,10 @@ _LAYOUTS: Final = (
     *(_Layout("vae", "vae", here, made, config, family) for here, made, config, family in hunyuan.VAES),
     _Layout("byt5", "text_encoder_2", hunyuan.is_byt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config,
             "hunyuan_video_15"),
+    *(_Layout("transformer", "transformer", here, made, ltx.network_config, "ltxv", ltx.told_of_network)
+      for here, made in ((ltx.is_original, ltx.from_original), (ltx.is_diffusers, _as_it_is))),
+    *(_Layout("vae", "vae", here, made, ltx.vae_config, "ltxv", ltx.told_of_vae)
+      for here, made in ((ltx.is_original_vae, ltx.from_original_vae), (ltx.is_diffusers_vae, _as_it_is))),
     _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
@@ -176,7 +182,7 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
             if mine and layout.here(mine) and layout.kind not in found:
                 made, strange = layout.pieces(mine)
                 base = family_configs(layout.family)[layout.component]
-                config = layout.config(made, base) | told.get(layout.component, {})
+                config = layout.config(made, base) | layout.told(told.get(layout.component, {}))
                 class_name = config.get("_class_name") or base["architectures"][0]
                 found[layout.kind] = Part(layout.kind, class_name, config, made, header.path,
                                            FAMILIES[layout.family])  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..family import Family
 from ..paths import model_roots, names, resolve
-from . import language
+from . import language, ltx
 from .card import card_file, read_card
 from .headers import LoadError, read_json
 from .parts import ENCODERS, Part, part, parts
@@ -28,6 +28,8 @@ COMPANIONS: Final = {
             ("t5xxl_fp16.safetensors", "t5xxl_fp8_e4m3fn_scaled.safetensors", "t5xxl_fp8_e4m3fn.safetensors"),
         ),
     },
+    # LTX's files hold network and VAE; its text encoder always comes by CLIPLoader.
+    "ltxv": {"vae": ("vae", ("ltxv_vae.safetensors",))},
     "wan": {
         "vae": ("vae", ("wan_2.1_vae.safetensors",)),
         "umt5": ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")),
@@ -84,10 +86,12 @@ def checkpoint(name: str) -> Source:
         )
     completed = []
     for kind in ("vae", *(e.kind for e in family.encoders)):
-        if kind not in found:
+        if kind not in found and kind in COMPANIONS[family.id]:
             found[kind] = _companion(path, kind, family)
             completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
-    tokenizers = {e.name: tokenizer_folder(family, e, found[e.kind].origin) for e in family.encoders}
+    found = ltx.united(found) if family.id == "ltxv" else found
+    there = [e for e in family.encoders if e.kind in found]
+    tokenizers = {e.name: tokenizer_folder(family, e, found[e.kind].origin) for e in there}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
