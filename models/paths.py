@@ -28,6 +28,7 @@ FOLDERS: Final = {
     "text_encoders": ("text_encoders", "clip"),
     "vae": ("vae",),
     "clip_vision": ("clip_vision",),
+    "latent_upscale_models": ("latent_upscale_models",),
     "loras": ("loras",),
     "controlnet": ("controlnet",),
     "llm": ("llm", "LLM"),

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from pipegraph.models.text import TextEncoder as _TextEncoder
     from pipegraph.models.vae import Vae as _Vae
     from pipegraph.models.video.clip import Video as _Video
+    from pipegraph.models.video.ltx_upscale import LatentUpscaler as _LatentUpscaler
 else:
-    _ClipVision = _Seen = Any
+    _ClipVision = _Seen = _LatentUpscaler = Any
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any
     Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = _Video = Any
 
@@ -53,6 +54,7 @@ Audio = Annotated[dict[str, Any], Wire("AUDIO")]
 Video = Annotated[_Video, Wire("VIDEO")]
 ClipVision = Annotated[_ClipVision, Wire("CLIP_VISION")]
 ClipVisionOutput = Annotated[_Seen, Wire("CLIP_VISION_OUTPUT")]
+LatentUpscaleModel = Annotated[_LatentUpscaler, Wire("LATENT_UPSCALE_MODEL")]
 ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]
 Sampler = Annotated[_Sampler, Wire("SAMPLER")]
 Guider = Annotated[_Guider, Wire("GUIDER")]

@@ -218,3 +218,32 @@ def _decoder_config(pieces: Pieces) -> dict[str, Any]:
         "upsample_residual": [f > 1 for f in factors][::-1],
         "timestep_conditioning": "decoder.timestep_scale_multiplier" in pieces,
     }
+
+
+def is_upscaler(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of an upscaler of latents."""
+    return "post_upsample_res_blocks.0.conv1.weight" in names and "initial_conv.weight" in names
+
+
+def upscaler_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of an LTX2LatentUpsamplerModel, which is LTX-Video's too, from the shapes of its tensors."""
+    first = pieces["initial_conv.weight"].shape
+    rational = pieces.get("upsampler.conv.weight")
+    up = rational or pieces["upsampler.0.weight"]
+    factor = up.shape[0] // first[0]
+    return dict(base) | {
+        "in_channels": first[1],
+        "mid_channels": first[0],
+        "num_blocks_per_stage": _count(pieces, "res_blocks."),
+        "dims": len(first) - 2,
+        "spatial_upsample": factor != 2,
+        "temporal_upsample": len(up.shape) == 5,
+        "use_rational_resampler": rational is not None,
+        # 3 / 4 has as many channels as 3 / 2: the metadata tells them apart.
+        "rational_spatial_scale": {9: 1.5, 16: 4.0}.get(factor, 2.0) if rational else 2.0,
+    }
+
+
+def told_of_upscaler(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file's metadata says of an upscaler, in diffusers' terms."""
+    return {"rational_spatial_scale": told["spatial_scale"]} if "spatial_scale" in told else {}

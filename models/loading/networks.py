@@ -31,6 +31,8 @@ MODULES: Final = {
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
     "CLIPVisionModel": "transformers.models.clip.modeling_clip",
     "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
+    "LTXLatentUpsamplerModel": "diffusers.pipelines.ltx.modeling_latent_upsampler",
+    "LTX2LatentUpsamplerModel": "diffusers.pipelines.ltx2.latent_upsampler",
     "LTXVideoTransformer3DModel": "diffusers.models.transformers.transformer_ltx",
     "AutoencoderKLLTXVideo": "diffusers.models.autoencoders.autoencoder_kl_ltx",
     "HunyuanVideoTransformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video",

@@ -23,7 +23,7 @@ from .pieces import Piece, below
 from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
-KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision")
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision", "latent_upscaler")
 ENCODERS: Final = ("clip", "t5", "byt5", "umt5")
 PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.",
@@ -35,6 +35,7 @@ IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spie
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
+    "LTXLatentUpsamplerModel": ("latent_upscaler", "ltxv"), "LTX2LatentUpsamplerModel": ("latent_upscaler", "ltxv"),
     "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"),
     "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
     "CLIPVisionModel": ("clip_vision", "wan"),
@@ -100,6 +101,8 @@ _LAYOUTS: Final = (
       for here, made in ((ltx.is_original, ltx.from_original), (ltx.is_diffusers, _as_it_is))),
     *(_Layout("vae", "vae", here, made, ltx.vae_config, "ltxv", ltx.told_of_vae)
       for here, made in ((ltx.is_original_vae, ltx.from_original_vae), (ltx.is_diffusers_vae, _as_it_is))),
+    _Layout("latent_upscaler", "latent_upsampler", ltx.is_upscaler, _as_it_is, ltx.upscaler_config, "ltxv",
+            ltx.told_of_upscaler),
     _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
@@ -211,4 +214,7 @@ def _metadata_configs(header: Header) -> dict[str, dict[str, Any]]:
         told = json.loads(text) if isinstance(text, str) else {}
     except ValueError as e:
         raise LoadError(f"{header.path}: `config` in its metadata is no JSON: {e}") from e
-    return told if isinstance(told, dict) else {}
+    if not isinstance(told, dict):
+        return {}
+    # Of files that hold one network, its config may be the whole.
+    return {"latent_upsampler": told} if told.get("_class_name") == "LatentUpsampler" else told

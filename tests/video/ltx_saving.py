@@ -1,0 +1,26 @@
+"""Decode and save a clip of LTX-Video of so many latent frames; prints the peak resident memory in KiB."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from pipegraph.models.families.ltx import LTXV
+from pipegraph.models.video.ltx_vae import LtxVae
+from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video_wan import vae_decode_video
+
+from .conftest import Context, saved
+from .ltx_tiny import autoencoder
+
+torch.manual_seed(0)
+vae = LtxVae(autoencoder("0.9.1").eval().requires_grad_(False), LTXV.latent, torch.device("cpu"), torch.float32)
+with tempfile.TemporaryDirectory() as folder:
+    context = Context(Path(folder), Path(folder))
+    latent = {"samples": torch.randn(1, 128, int(sys.argv[1]), 3, 4)}
+    saved(save_video(vae_decode_video(latent, vae, context), context, "clip"))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
