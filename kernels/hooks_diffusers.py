@@ -50,7 +50,7 @@ def _register() -> Any:
     Names._member_names_.append(member._name_)
     Names._member_map_[member._name_] = member
     Names._value2member_map_[NAME] = member
-    Registry.register(member)(attend)
+    Registry.register(member, supports_context_parallel=True)(attend)
     return member
 
 
@@ -65,9 +65,42 @@ def attend(
     enable_gqa: bool = False,
     _parallel_config: Any = None,
 ) -> Tensor:
-    """The dispatcher's function: (B, S, H, D) in and out; a 2-D mask is one over keys, (B, Skv)."""
-    if dropout_p or _parallel_config is not None:
-        raise KernelError("attention on the layer has neither dropout nor context parallelism")
+    """The dispatcher's function: (B, S, H, D) in and out; a 2-D mask is one over keys, (B, Skv).
+
+    With a ``_parallel_config`` these are one process's part of the tokens, and diffusers brings the parts together.
+    """
+    if _parallel_config is None:
+        return _attend(query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
+    from diffusers.models.attention_dispatch import _templated_context_parallel_attention as attend_together
+
+    out: Tensor = attend_together(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, forward_op=_attend_part,
+        backward_op=None, _parallel_config=_parallel_config,
+    )  # fmt: skip
+    return out
+
+
+def _attend_part(
+    ctx: Any, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool, return_lse: bool, **_: Any,
+) -> Any:  # fmt: skip
+    """What context parallelism asks of a back end: attention, and its log-sum-exp (B, S, H) for a ring."""
+    out, lse = _attend(query, key, value, attn_mask, dropout_p, is_causal, scale, return_lse)
+    return (out, lse) if return_lse else out
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    return_lse: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    if dropout_p:
+        raise KernelError("attention on the layer has no dropout")
     mask = bias = None
     if attn_mask is not None:
         if attn_mask.ndim == 2 and attn_mask.shape == (query.shape[0], key.shape[1]):
@@ -76,7 +109,10 @@ def attend(
     if is_causal and query.shape[1] != key.shape[1]:  # torch aligns to the first key, we to the last
         raise KernelError("causal attention of diffusers with other numbers of queries and keys is not on the layer")
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    return attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale).transpose(1, 2)
+    if not return_lse:
+        return attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale).transpose(1, 2), None
+    out, lse = attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale, return_lse=True)
+    return out.transpose(1, 2), lse.transpose(1, 2)
 
 
 def attend_pixels(block: Any, x: Tensor) -> Tensor:

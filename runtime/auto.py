@@ -45,7 +45,7 @@ def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[s
     problems: list[Problem] = []
     for node in nodes:
         if node.entry.spec.recommend:
-            told[node.id] = _recommended(node, problems)
+            told[node.id] = recommended(node, problems)
     upstream = _upstream(nodes, told)
     for node, ports in able:
         for port in ports:
@@ -88,7 +88,7 @@ def _check_able(node: CheckedNode, port: Port, told: Mapping[str, Mapping[str, A
         problems.append(Problem(code="unable_model", message=message, node=node.id, title=node.title, input=port.name))
 
 
-def _recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:
+def recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:
     """Ask a loader's ``recommend``; it is given those of the node's values that its parameters name."""
     recommend = node.entry.spec.recommend
     assert recommend

@@ -142,7 +142,8 @@ def _attend(
         return usual(hidden_states, encoder_hidden_states, attention_mask, rotary_emb)
 
     def heads(x: Tensor) -> Tensor:
-        return x.unflatten(2, (layer.heads, -1)).transpose(1, 2)
+        split: Tensor = x.unflatten(2, (layer.heads, -1))
+        return split.transpose(1, 2)
 
     q = heads(layer.norm_q(layer.to_q(hidden_states)))
     source = hidden_states if encoder_hidden_states is None else encoder_hidden_states

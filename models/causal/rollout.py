@@ -122,6 +122,8 @@ class Rollout:
                 f"{denoise.model.name or name} cannot make a clip chunk by chunk: that needs a causal Wan model for "
                 "text to video (Self Forcing, CausVid, Causal Forcing)"
             )
+        if getattr(network, "_parallel_config", None) is not None:
+            raise ValueError("a clip made chunk by chunk cannot be shared by several processes: leave out --parallel")
         entries = denoise.entries
         if len(entries) != 1 or entries[0].area is not None or entries[0].mask is not None or entries[0].controls:
             raise ValueError(

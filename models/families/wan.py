@@ -149,7 +149,7 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps of UniPC at cfg 6, shift 8; 832 x 480, 33 frames at 16 a second."""
     return {
         "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
-        "width": 832, "height": 480, "length": 33, "fps": 16.0,
+        "width": 832, "height": 480, "length": 33, "fps": 16.0, "parallel": True,
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from ..control import ControlNet
 from ..families import FAMILIES
 from ..family import EncoderFacts, Family, LatentFormat
 from ..model import Model
+from ..parallel import share
 from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..text_families import LANGUAGE_FAMILIES
@@ -119,7 +120,7 @@ def _encoder_parts(path: Path) -> dict[str, Part]:
 def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
     family = found.family
     return Model(
-        network=build(found, place.device, place.dtype, place.quantize),
+        network=share(build(found, place.device, place.dtype, place.quantize)),
         family=family,
         sampling=family.sampling(found.config, scheduler),
         latent=family.latent,

@@ -257,7 +257,12 @@ def test_the_memory_of_a_window_does_not_grow(load: Any, wan: Path, monkeypatch:
     model, clip, vae = load(wan)
     sizes: list[int] = []
     keep = Memory.keep
-    monkeypatch.setattr(Memory, "keep", lambda m, frames: (keep(m, frames), sizes.append(m.bytes)))
+
+    def kept(memory: Memory, frames: int) -> None:
+        keep(memory, frames)
+        sizes.append(memory.bytes)
+
+    monkeypatch.setattr(Memory, "keep", kept)
     one = torch.tensor([1.0, 0.0])
     for cells in (6, 48):
         for _ in stream(model, text(clip), vae, cells, Rollout(3, window=6), sigmas=one).latents():

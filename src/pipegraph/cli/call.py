@@ -18,6 +18,8 @@ from pipegraph.runtime.errors import GraphError, nearest
 
 from .show import problems
 
+ARGS: Final = "pipegraph.args"
+"""Key in a click context's ``meta``: the arguments as they were given, the command's name first."""
 JSON: Final = "pipegraph.json"
 """Key in a click context's ``meta``: stdout is for JSON lines."""
 _GRAPH: Final = "pipegraph.graph"
@@ -40,6 +42,7 @@ class GraphCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         source, flags = self._look_ahead(ctx, args)
         ctx.meta[JSON] = "--json" in flags
+        ctx.meta[ARGS] = [ctx.info_name, *args]
         if source is not None:
             try:
                 ctx.meta[_GRAPH] = read(source)

@@ -6,15 +6,18 @@ import json
 import signal
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pipegraph.runtime.errors import RunError
 
-from .call import GraphCommand, allow_paths, call_of
+from .call import ARGS, Call, GraphCommand, allow_paths, call_of
 from .nodes import load_catalog, nodes_option
 from .show import echo, json_line
+
+if TYPE_CHECKING:
+    from pipegraph.api import Workflow
 
 
 @click.command(cls=GraphCommand)
@@ -33,6 +36,14 @@ from .show import echo, json_line
     type=click.Choice(["q8", "fp8", "w4"]),
     help="Keep weights of models and text encoders in 8 or 4 bits; done while loading.",
 )
+@click.option(
+    "--parallel",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Share the sampling of a clip among N processes, each with a GPU of its own, or the CPU.",
+)
 @nodes_option
 @click.option("--record", "keep_record", is_flag=True, help="Save the run record beside the first file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event a line on stdout, and nothing else there.")
@@ -47,6 +58,7 @@ def command(
     dtype: str,
     kernels: str,
     quantize: str | None,
+    parallel: int,
     packs: tuple[Path, ...],
     keep_record: bool,
     as_json: bool,
@@ -64,23 +76,41 @@ def command(
     from pipegraph.api import Workflow
     from pipegraph.quiet import quiet
 
-    from .progress import listener
-
     quiet()
     signal.signal(signal.SIGTERM, _interrupt)
     shared: dict[str, Any] = {
         "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize or "",
     }  # fmt: skip
     workflow = Workflow(call.graph, load_catalog(packs), **shared)
-    workflow.check(call.overrides, **call.inputs)  # before torch is imported
-    try:
-        with listener(as_json) as tell:
-            workflow.on_event = tell
-            result = workflow.run(call.overrides, **call.inputs)
-    except RunError as error:
-        if cause := error.__cause__:
-            _locate(cause, debug)
-        raise
+    checked = workflow.check(call.overrides, **call.inputs)  # before torch is imported
+    if parallel == 1:
+        try:
+            _run(workflow, call, keep_record, as_json)
+        except RunError as error:
+            if where := locate(error.__cause__, debug):
+                echo(where, err=True)
+            raise
+        return
+    from . import parallel as processes
+
+    process = processes.mine()
+    if process is None:
+        processes.check(checked, file, device)
+        ctx.exit(processes.launch(ctx.meta[ARGS], parallel, checked.seeds, as_json))
+    with processes.joined(process, workflow, debug):
+        if process.rank:
+            processes.follow(workflow, call)
+        else:
+            _run(workflow, call, keep_record, as_json, parallel)
+
+
+def _run(workflow: Workflow, call: Call, keep_record: bool, as_json: bool, processes: int = 1) -> None:
+    """Run a workflow and tell of it; of failures only where this is the only process."""
+    from .progress import listener
+
+    with listener(as_json) as tell:
+        workflow.on_event = lambda event: tell(event) if processes == 1 or event.kind != "failed" else None
+        result = workflow.run(call.overrides, **call.inputs)
     if not any(event.kind in ("saved", "text", "token") for event in result.events.since()):
         hint = "add a node that does, e.g. SaveImage or PreviewAny"
         echo(f"{click.style('warning', fg='yellow')}: no node of this graph saved or showed anything; {hint}", err=True)
@@ -88,7 +118,8 @@ def command(
         for line in _weights(result.record):
             echo(line, err=True)
     if keep_record:
-        path = _save_record(result.record, [*result.files], out, result.run_id)
+        record = result.record if processes == 1 else {**result.record, "processes": processes}
+        path = _save_record(record, [*result.files], workflow.out, result.run_id)
         json_line({"event": "record", "path": str(path)}) if as_json else echo(f"record {path}", err=True)
 
 
@@ -105,12 +136,12 @@ def _interrupt(*_: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _locate(cause: BaseException, debug: bool) -> None:
-    """Tell on stderr where a node failed."""
-    if debug:
-        echo("".join(traceback.format_exception(cause)), err=True)
-    elif frames := traceback.extract_tb(cause.__traceback__):
-        echo(f"failed at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}", err=True)
+def locate(cause: BaseException | None, debug: bool) -> str:
+    """Where a node failed, in words; empty if that is not known."""
+    if cause and debug:
+        return "".join(traceback.format_exception(cause))
+    frames = traceback.extract_tb(cause.__traceback__) if cause else []
+    return f"failed at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
 def _save_record(record: dict[str, Any], files: list[Path], out: Path, run_id: str) -> Path:

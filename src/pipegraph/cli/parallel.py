@@ -1,0 +1,241 @@
+"""``pipegraph run --parallel N``: several processes of this machine share the sampling of one graph.
+
+The process that was called checks, starts N others of the same call and waits. The first of them runs the graph, saves
+and tells; the others run only what is sampled, and what that needs. A process that fails leaves a note; what is told
+is the earliest, for the others fail after it because they lose it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pipegraph.runtime.errors import Cancelled, GraphError, Problem, RunError
+
+from . import FAILED, INTERRUPTED, WRONG
+from .show import echo, json_line, problems
+
+if TYPE_CHECKING:
+    from pipegraph.api import Workflow
+    from pipegraph.runtime.check import CheckedGraph, CheckedNode
+
+    from .call import Call
+
+_PROCESS: Final = "PIPEGRAPH_PROCESS"
+"""Environment variable of a started process: its rank, their number, their folder."""
+_ALONE: Final = ("SamplerARVideo", "StreamARVideo")
+"""Nodes whose sampling cannot be shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One of those that share a run."""
+
+    rank: int
+    count: int
+    folder: Path
+
+    def device(self, asked: str) -> str:
+        """The device of its own: ``cuda:rank`` on machines with GPUs.
+
+        Raises:
+            GraphError: there are not enough of them.
+        """
+        import torch
+
+        if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
+            return "cpu"
+        if self.count > (there := torch.cuda.device_count()):
+            raise GraphError([_bad(f"{self.count} processes need a GPU each", got=f"{there} GPUs",
+                                   hint="Ask for fewer, or for --device cpu.")])  # fmt: skip
+        return f"cuda:{self.rank}"
+
+    def tell(self, found: Sequence[Problem], code: int, where: str = "") -> None:
+        """Leave a note of what went wrong."""
+        note = {"time": time.time(), "rank": self.rank, "where": where, "code": code,
+                "problems": [p.as_dict() for p in found]}  # fmt: skip
+        (self.folder / f"{self.rank}.failed").write_text(json.dumps(note))
+
+
+def mine() -> Process | None:
+    """Which of the processes that share a run this is; None in the one that was called."""
+    told = os.environ.pop(_PROCESS, "")
+    rank, count, folder = told.split(":", 2) if told else ("", "", "")
+    return Process(int(rank), int(count), Path(folder)) if told else None
+
+
+def check(checked: CheckedGraph, source: str, device: str) -> None:
+    """Find out, without torch, whether the run can be shared.
+
+    Raises:
+        GraphError: with all reasons why not.
+    """
+    found = []
+    if source == "-":
+        found.append(_bad("several processes cannot read one standard input", hint="Give the graph as a file."))
+    if device not in ("auto", "cpu", "cuda"):
+        found.append(_bad("each process takes a GPU of its own", got=device, wanted="auto, cpu or cuda"))
+    samplers = _samplers(checked)
+    if not samplers:
+        found.append(_bad("no node of this graph samples: there is nothing that several processes could share"))
+    sure = _sure(checked)
+    for node in checked.nodes.values():
+        if node.entry.spec.id in _ALONE:
+            found.append(_bad("a clip made block by block cannot be shared by several processes", node))
+    for node in samplers:
+        if node.id not in sure:
+            found.append(_bad("it may or may not run; several processes can share only what runs for certain", node))
+        for loader, facts in _loaders(checked, node):
+            if facts and not facts.get("parallel"):
+                found.append(_bad(f'several processes cannot share the work of the model of "{loader}" yet; they can '
+                                  "that of Wan's models", node))  # fmt: skip
+    if found:
+        raise GraphError(found)
+
+
+def launch(args: Sequence[str], count: int, seeds: Mapping[str, int], as_json: bool) -> int:
+    """Run the same call, with the seeds drawn already, in so many processes; the exit code."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std, start_processes
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    call = ("-P", "-m", "pipegraph", *args, *(a for name, seed in seeds.items() for a in ("--set", f"{name}={seed}")))
+    threads = str(max(1, (os.cpu_count() or 1) // count))
+    with TemporaryDirectory(prefix="pipegraph-") as name:
+        folder = Path(name)
+        (folder / "logs").mkdir()
+        shared = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
+        processes = start_processes(
+            "pipegraph",
+            sys.executable,
+            dict.fromkeys(range(count), call),
+            {rank: {**shared, _PROCESS: f"{rank}:{count}:{folder}"} for rank in range(count)},
+            DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=dict.fromkeys(range(1, count), Std.ALL)),
+        )
+        try:
+            result = processes.wait(period=0.2)
+        except (SignalException, KeyboardInterrupt) as stopped:
+            raise KeyboardInterrupt from stopped
+        finally:
+            processes.close()
+        assert result is not None
+        return _told(result, folder, count, as_json) if result.is_failed() else 0
+
+
+@contextmanager
+def joined(process: Process, workflow: Workflow, debug: bool) -> Iterator[None]:
+    """Be one of the processes: find the others, compute on a device of one's own, leave errors to who started them."""
+    from .run import locate
+
+    try:
+        workflow.device = process.device(workflow.device)
+        from pipegraph.models.parallel import together
+
+        with together(process.rank, process.count, process.folder / "store", workflow.device):
+            yield
+    except click.exceptions.Exit:
+        raise
+    except (KeyboardInterrupt, Cancelled) as stopped:
+        raise click.exceptions.Exit(INTERRUPTED) from stopped
+    except GraphError as error:
+        process.tell(error.problems, WRONG)
+        raise click.exceptions.Exit(WRONG) from error
+    except RunError as error:
+        process.tell([error.problem], FAILED, locate(error.__cause__, debug))
+        raise click.exceptions.Exit(FAILED) from error
+    except Exception as error:
+        found = Problem(code="crashed", message=f"{type(error).__name__}: {error}")
+        process.tell([found], FAILED, locate(error, debug))
+        raise click.exceptions.Exit(FAILED) from error
+
+
+def follow(workflow: Workflow, call: Call) -> None:
+    """Run what is sampled, and what that needs, and nothing else: the first process does the rest."""
+    from pipegraph.api import runner
+    from pipegraph.kernels.dispatch import use
+
+    planned = workflow.plan(call.overrides, **call.inputs)
+    roots = sorted({planned.step_of[node.id] for node in _samplers(planned.checked)})
+    with use(**planned.settings.kernels):
+        runner().run(replace(planned, roots=roots, outputs={}), output_dir=workflow.out)
+
+
+def _samplers(checked: CheckedGraph) -> list[CheckedNode]:
+    """The nodes that make a latent with a model, of those that the graph's results may need."""
+    needed = _upstream(checked, [*checked.roots], lazy=True)
+    return [
+        node
+        for node in checked.nodes.values()
+        if node.id in needed
+        and {"MODEL", "GUIDER"} & _types(node, [name for name, _, _ in node.links])
+        and any(port.type == "LATENT" for port in node.entry.spec.outputs.values())
+    ]
+
+
+def _loaders(checked: CheckedGraph, node: CheckedNode) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The loaders of models that a node depends on, and what each says of its model."""
+    from pipegraph.runtime.auto import recommended
+
+    for id in sorted(_upstream(checked, [node.id], lazy=True)):
+        loader = checked.nodes[id]
+        spec = loader.entry.spec
+        if spec.recommend and any(port.type == "MODEL" for port in spec.outputs.values()):
+            yield id, recommended(loader, [])
+
+
+def _types(node: CheckedNode, names: Sequence[str]) -> set[str]:
+    return {kind for name in names for kind in node.entry.spec.inputs[name].type.split(",")}
+
+
+def _sure(checked: CheckedGraph) -> set[str]:
+    """The nodes that run whatever lazy inputs ask for."""
+    return _upstream(checked, [*checked.roots], lazy=False)
+
+
+def _upstream(checked: CheckedGraph, start: Sequence[str], *, lazy: bool) -> set[str]:
+    found, stack = set[str](), [*start]
+    while stack:
+        id = stack.pop()
+        if id in found:
+            continue
+        found.add(id)
+        node = checked.nodes[id]
+        stack += [source for name, source, _ in node.links if lazy or not node.entry.spec.inputs[name].lazy]
+    return found
+
+
+def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
+    """Tell of the failure that came first; the exit code for it."""
+    notes = [json.loads(path.read_text()) for path in folder.glob("*.failed")]
+    if notes:
+        note = min(notes, key=lambda n: float(n["time"]))
+        found, where, code, rank = [Problem(**p) for p in note["problems"]], note["where"], note["code"], note["rank"]
+    else:
+        rank, failure = min(result.failures.items(), key=lambda item: -item[1].exitcode)
+        ended = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit code {failure.exitcode}"
+        log = Path(result.stderrs[rank]) if rank else Path(os.devnull)
+        where = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        found, code = [Problem(code="crashed", message=f"a process ended with {ended}")], FAILED
+    found[-1] = replace(found[-1], hint=f"{found[-1].hint} (Process {rank} of {count}; all were ended.)".strip())
+    if where:
+        echo(where, err=True)
+    if as_json:
+        json_line({"event": "error", "problems": [p.as_dict() for p in found]})
+    else:
+        problems(found)
+    return int(code)
+
+
+def _bad(message: str, node: CheckedNode | None = None, **facts: str) -> Problem:
+    place = {} if node is None else {"node": node.id, "title": node.title}
+    return Problem(code="bad_parallel", message=message, **place, **facts)

@@ -1,0 +1,39 @@
+"""One of several processes that share samplings of tiny Wan models; the first saves what they give.
+
+python -m tests.video.sharing RANK COUNT STORE OUT FOLDER...
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pipegraph.models import paths
+from pipegraph.models.loading.load import load_checkpoint
+from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.parallel import together
+
+from .test_wan import CPU, noise, run, texts
+
+FRAMES = 13
+"""4 latent frames of 3 x 1 tokens; with those of one more, 15: no even number."""
+
+
+def sampled(folder: Path) -> list[Tensor]:
+    """Latents of an even and an odd number of tokens, each of two conditionings."""
+    paths.allow(folder)
+    model, clip, _ = load_checkpoint(checkpoint(str(folder)), CPU)
+    starts = (noise(FRAMES), noise(FRAMES + 4)[..., :2])
+    return [run(model, *texts(clip), start) for start in starts]
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    rank, count = int(sys.argv[1]), int(sys.argv[2])
+    with together(rank, count, Path(sys.argv[3]), "cpu"):
+        found = [sampled(Path(folder)) for folder in sys.argv[5:]]
+    if rank == 0:
+        torch.save(found, sys.argv[4])
