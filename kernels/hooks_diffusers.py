@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 
@@ -12,13 +15,18 @@ from .attention import attention
 from .dispatch import KernelError
 
 NAME = "pipegraph"
+SELF = "pipegraph_self"
+"""The same for the tokens of a clip among themselves, see ``self_attention``."""
+Attend = Callable[[Tensor, Tensor, Tensor, "float | None"], Tensor]
+"""q, k, v (B, S, H, D) and scale -> (B, S, H, D)"""
+_self: ContextVar[Attend | None] = ContextVar("pipegraph_self_attention", default=None)
 
 
 def install(model: nn.Module) -> None:
     """Put every attention processor of a diffusers model on the layer; refuses a model with one that it cannot."""
     from diffusers.models.attention_processor import Attention, AttnProcessor, AttnProcessor2_0
 
-    backend = _register()
+    backend, own = _register(NAME, attend), _register(SELF, attend_self)
     unknown: set[str] = set()
     for part in model.modules():
         if type(part).__name__ == "WanAttentionBlock":
@@ -27,7 +35,8 @@ def install(model: nn.Module) -> None:
         if processor is None or isinstance(processor, LayerAttnProcessor):
             continue
         if hasattr(processor, "_attention_backend"):
-            processor._attention_backend = backend
+            alone = type(part).__name__ == "WanAttention" and not part.is_cross_attention
+            processor._attention_backend = own if alone else backend
         elif isinstance(part, Attention) and (
             type(processor) is AttnProcessor2_0 or (type(processor) is AttnProcessor and part.norm_q is None)
         ):  # AttnProcessor forgets the norms of q and k
@@ -39,18 +48,18 @@ def install(model: nn.Module) -> None:
 
 
 @cache
-def _register() -> Any:
-    """Add our name to diffusers' attention back ends, which has no public way: names are members of an enum."""
+def _register(name: str, run: Callable[..., Tensor]) -> Any:
+    """Add a name of ours to diffusers' attention back ends, which has no public way: names are members of an enum."""
     from diffusers.models.attention_dispatch import AttentionBackendName as Names
     from diffusers.models.attention_dispatch import _AttentionBackendRegistry as Registry
 
-    member = str.__new__(Names, NAME)
-    member._name_, member._value_ = NAME.upper(), NAME
+    member = str.__new__(Names, name)
+    member._name_, member._value_ = name.upper(), name
     member._sort_order_ = len(Names)
     Names._member_names_.append(member._name_)
     Names._member_map_[member._name_] = member
-    Names._value2member_map_[NAME] = member
-    Registry.register(member, supports_context_parallel=True)(attend)
+    Names._value2member_map_[name] = member
+    Registry.register(member, supports_context_parallel=True)(run)
     return member
 
 
@@ -113,6 +122,36 @@ def _attend(
         return attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale).transpose(1, 2), None
     out, lse = attention(q, k, v, mask=mask, bias=bias, causal=is_causal, scale=scale, return_lse=True)
     return out.transpose(1, 2), lse.transpose(1, 2)
+
+
+@contextmanager
+def self_attention(run: Attend) -> Iterator[None]:
+    """Let Wan's self-attentions compute ``run`` inside a ``with``, in this thread (context) only."""
+    token = _self.set(run)
+    try:
+        yield
+    finally:
+        _self.reset(token)
+
+
+def attend_self(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    _parallel_config: Any = None,
+) -> Tensor:
+    """``attend``, or what ``self_attention`` has put in its place."""
+    run = _self.get()
+    if run is None:
+        return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, _parallel_config)
+    if attn_mask is not None or dropout_p or is_causal or _parallel_config is not None:
+        raise KernelError("this self-attention is masked or shared by processes: no other can take its place")
+    return run(query, key, value, scale)
 
 
 def attend_pixels(block: Any, x: Tensor) -> Tensor:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -66,6 +66,14 @@ class Prepared:
         return shapes, self.area, tuple((id(c.net), c.strength, c.start, c.end) for c in self.controls)
 
 
+class Patch(Protocol):
+    """What a node changes in how a network computes."""
+
+    def around(self, model: Model, state: Tensor) -> AbstractContextManager[None]:
+        """Context of one call of the model's network for the state [B, C, ...], in which the change holds."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A diffusion network ready to be sampled. Never changed: ``with_...`` gives a new value on the same weights."""
@@ -82,6 +90,7 @@ class Model:
     recommended: Mapping[str, Any] = field(default_factory=dict)
     """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
     name: str = ""
+    patches: tuple[Patch, ...] = ()
     begins_with: Tensor | None = None
     """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its clips begin with."""
 
@@ -173,7 +182,10 @@ class Model:
         batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
         inputs = Inputs(batched, first.inputs.shared)
         residuals = self._residuals(state, timestep, inputs, entries, float(sigma.max())) if first.controls else {}
-        output = self.family.call(self.network, state, timestep, inputs, residuals).float().to(x.device)
+        with ExitStack() as around:
+            for patch in self.patches:
+                around.enter_context(patch.around(self, state))
+            output = self.family.call(self.network, state, timestep, inputs, residuals).float().to(x.device)
         return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
 
     def _residuals(

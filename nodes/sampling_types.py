@@ -51,6 +51,7 @@ def sampling_events(
     """Run a sampler for a node: progress after each step, what it cost into the run record."""
     from pipegraph.kernels.dispatch import noting
     from pipegraph.models.sampling.guiders import fit_mask
+    from pipegraph.models.sampling.findings import finding
     from pipegraph.models.sampling.run import sample
 
     for message in guider.warnings():
@@ -58,14 +59,16 @@ def sampling_events(
     mask = latent.get("noise_mask")
     if mask is not None and not fit_mask(mask, latent["samples"]).any():
         ctx.warn(f"nothing to repaint: the mask is {'too small for the latent' if mask.any() else 'empty'}")
-    run, kernels = sample(guider, noise, sampler, sigmas, latent), dict[str, set[str]]()
+    run, kernels, found = sample(guider, noise, sampler, sigmas, latent), dict[str, set[str]](), dict[str, Any]()
     while True:
         try:
-            with noting(kernels):  # not across the yield: what runs meanwhile is not ours
+            with noting(kernels), finding(found):  # not across the yield: what runs meanwhile is not ours
                 step = next(run)
         except StopIteration as stop:
             sampled: Sampled = stop.value
             ctx.note("sampling", sampled.report.as_dict())
             ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
+            for message in found.values():
+                ctx.warn(str(message))
             return sampled
         yield Progress(step.done, step.total)

@@ -63,6 +63,9 @@ def sample(
     if guider.model.begins_with is not None and sampler.name != "ar_video":
         raise ValueError(f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
                          "sampler of SamplerARVideo")  # fmt: skip
+    if guider.model.patches and sampler.name == "ar_video":
+        raise ValueError("clips that are made block by block have an attention of their own: leave out "
+                         "SlidingTileAttention")  # fmt: skip
     samples, denoised, report = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
     return Sampled(samples.clone(), denoised.clone(), report)
