@@ -50,8 +50,8 @@ def sampling_events(
 ) -> Generator[Progress, None, Sampled]:
     """Run a sampler for a node: progress after each step, what it cost into the run record."""
     from pipegraph.kernels.dispatch import noting
-    from pipegraph.models.sampling.guiders import fit_mask
     from pipegraph.models.sampling.findings import finding
+    from pipegraph.models.sampling.guiders import fit_mask
     from pipegraph.models.sampling.run import sample
 
     for message in guider.warnings():
