@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import cpu
 from .dispatch import Backend, KernelError, Op, define, register
+from .linear_torch import recorded
 from .triton import available
 
 Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
@@ -94,12 +95,14 @@ def fused(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None)
 
 
 def few_rows(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
-    """On a CPU, compiled: for decoding a token or a few."""
+    """On a CPU, compiled: for decoding a token or a few, and prompts of some."""
     from .cpu import rows
 
     assert weight is not None
     if weight.dtype != x.dtype:
         return reference(x, weight, eps, residual)
+    if recorded(x, weight, residual):
+        return fused(x, weight, eps, residual)
     y, total = rows.rms_norm(x, weight, eps, residual)
     return y if residual is None else (y, total)
 
@@ -111,7 +114,9 @@ def _refuses_few_rows(s: Signature) -> str:
 
 
 def _rank_few_rows(s: Signature) -> float:
-    return 20 if prod(s.x[:-1]) <= cpu.FEW else 5
+    """One thread makes one pass, torch's several make several; short rows are not worth loading the kernel."""
+    some = s.x[-1] >= 512 and prod(s.x) <= 1 << 17
+    return 20 if some or prod(s.x[:-1]) <= cpu.FEW else 5
 
 
 def _triton(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from .llm import LLM, Tokens, layer_kinds
+from .llm import LLM, LayerKind, Tokens
 from .pages import PAGE, Block, Pool, runs
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from .layers import State
 
 KVKind = Literal["native", "int8"]
@@ -50,7 +48,7 @@ class KVCache:
         """
         if kv not in ("native", "int8"):
             raise ValueError(f"a cache is kept `native` or as `int8`, not {kv!r}")
-        pools = tuple(Pool(layers, window) for window, layers in attention_groups(llm.network, llm.name).items())
+        pools = pools_of(llm)
         return cls(Tokens(((),) * sequences), kv, pools, tuple(((),) * sequences for _ in pools))
 
     def __len__(self) -> int:
@@ -90,17 +88,19 @@ def held_bytes(*caches: KVCache) -> int:
     return sum(sizes[id(b.pool)] for b in blocks.values()) + sum(t.nbytes for t in states.values())
 
 
-def attention_groups(network: PreTrainedModel, name: str) -> dict[int | None, list[int]]:
+def pools_of(llm: LLM) -> tuple[Pool, ...]:
+    """New memory for the layers of a model that keep keys and values."""
+    return tuple(Pool(layers, window) for window, layers in attention_groups(llm.facts.kinds, llm.name).items())
+
+
+def attention_groups(kinds: Sequence[LayerKind], name: str) -> dict[int | None, list[int]]:
     """Layers that keep keys and values, by their window (None: all tokens).
 
     Raises:
         ValueError: a layer keeps what we have no cache for.
     """
-    config = network.config.get_text_config(decoder=True)
-    if "reuse" in (getattr(config, "kv_sharing_modes", None) or ()):
-        raise ValueError(f"{name}: layers that share the keys of other layers are not supported")
     groups: dict[int | None, list[int]] = {}
-    for layer, (kind, window) in enumerate(layer_kinds(config)):
+    for layer, (kind, window, _) in enumerate(kinds):
         if kind in ("full_attention", "sliding_attention", *HYBRID):
             groups.setdefault(window, []).append(layer)
         elif kind not in ("linear_attention", "conv", "dummy"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -53,6 +53,15 @@ class Tokens:
         return tuple(len(row) for row in self.ids)
 
 
+class LayerKind(NamedTuple):
+    """What a layer of a text model keeps."""
+
+    kind: str
+    """In transformers' words."""
+    window: int | None
+    states: int
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a graph may want to know about a model without looking into the network."""
@@ -72,6 +81,8 @@ class Facts:
     """The same of one layer that keeps keys and values."""
     long_positions: bool
     """Whether all positions are coded in another way in long prompts (``dynamic`` and ``longrope``)."""
+    kinds: tuple[LayerKind, ...]
+    """Of each layer that may keep something."""
     croppable: bool
     """Whether tokens can be taken back from a cache; states of state-space and linear attention layers cannot."""
 
@@ -103,7 +114,10 @@ class LLM:
         from .vision import Vision
 
         name = name or type(network).__name__
-        cache.attention_groups(network, name)
+        facts = read_facts(network, tokenizer)
+        if "reuse" in (getattr(network.config.get_text_config(decoder=True), "kv_sharing_modes", None) or ()):
+            raise ValueError(f"{name}: layers that share the keys of other layers are not supported")
+        cache.attention_groups(facts.kinds, name)
         network.eval().requires_grad_(False)
         install(network)
         layers.register()
@@ -111,7 +125,6 @@ class LLM:
         if network._can_set_experts_implementation():
             experts.register()
             network.set_experts_implementation(experts.NAME)
-        facts = read_facts(network, tokenizer)
         return cls(network, tokenizer, facts, name, Vision.of(network))
 
     @property
@@ -128,7 +141,8 @@ class LLM:
 def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:
     """Facts from a network's configuration and its tokenizer's stop ids."""
     config = network.config.get_text_config(decoder=True)
-    kinds = [kind for kind, _ in layer_kinds(config)]
+    layers = layer_kinds(config)
+    kinds = [layer.kind for layer in layers]
     heads = _first(config, "num_key_value_heads", "num_attention_heads") or 1
     size = _first(config, "head_dim") or config.hidden_size // config.num_attention_heads
     rank = _first(config, "kv_lora_rank")
@@ -145,6 +159,7 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
         kv_bytes_per_token=keeping * numbers * dtype.itemsize,
         kv_bytes_per_layer=numbers * dtype.itemsize,
         long_positions=long_positions(config),
+        kinds=layers,
         croppable=all(kind not in ("linear_attention", "conv", "hybrid", "hybrid_sliding") for kind in kinds),
     )
 
@@ -154,12 +169,15 @@ def long_positions(config: Any) -> bool:
     return (getattr(config, "rope_parameters", None) or {}).get("rope_type") in ("dynamic", "longrope")
 
 
-def layer_kinds(config: Any) -> Sequence[tuple[str, int | None]]:
-    """For each layer of a text model the kind of cache that it keeps, in transformers' words, and its window."""
+def layer_kinds(config: Any) -> tuple[LayerKind, ...]:
+    """What each layer of a text model keeps."""
     from transformers.cache_utils import get_layer_types_and_kwargs
 
     kinds, settings = get_layer_types_and_kwargs(config)
-    return [(kind, s.get("sliding_window")) for kind, s in zip(kinds, settings, strict=True)]
+    return tuple(
+        LayerKind(kind, s.get("sliding_window"), s.get("number_of_states", 1))
+        for kind, s in zip(kinds, settings, strict=True)
+    )
 
 
 def _stop_ids(network: PreTrainedModel, tokenizer: Tokenizer | None) -> frozenset[int]:

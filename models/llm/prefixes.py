@@ -13,9 +13,9 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from .budget import kv_budget
-from .cache import KVCache, KVKind, Table, Working, attention_groups
+from .cache import KVCache, KVKind, Table, Working, pools_of
 from .llm import LLM, Tokens
-from .pages import PAGE, Block, Pool
+from .pages import PAGE, Block
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -39,7 +39,7 @@ class Kept:
 
     def __init__(self, llm: LLM, kv: KVKind) -> None:
         self.kv = kv
-        self.pools = tuple(Pool(layers, window) for window, layers in attention_groups(llm.network, llm.name).items())
+        self.pools = pools_of(llm)
         self.reuses = llm.facts.croppable and not llm.facts.long_positions
         """A state holds all tokens before it and nothing of one alone; positions that depend on the length of the
         prompt make other keys in a shorter one."""

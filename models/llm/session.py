@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import get_layer_types_and_kwargs
 
 from .cache import KVCache, Working
 from .experts import counting
@@ -32,9 +31,8 @@ class Session:
         self.llm = llm
         self.working = Working(cache, llm.device)
         config = llm.network.config.get_text_config(decoder=True)
-        kinds, settings = get_layer_types_and_kwargs(config)
         self._latent = bool(getattr(config, "kv_lora_rank", None))
-        numbers = [(kind, s.get("number_of_states", 1)) for kind, s in zip(kinds, settings, strict=True)]
+        numbers = [(layer.kind, layer.states) for layer in llm.facts.kinds]
         self._cache = PagedCache(layers_of(numbers, cache.pools, cache.kv == "int8", self._latent))
         self._states: list[tuple[State, ...]] = list(cache.states) or [() for _ in cache.tokens]
         self._loaded: list[int] = []

@@ -111,7 +111,7 @@ class TokenStep:
                 run(x, y, threads)
             heads.turn(q_heads, block.q_norm, cos, sin, self.eps, False, q_heads)
             heads.turn(k_heads, block.k_norm, cos, sin, self.eps, False, k_heads)
-            layer = cache.layers[block.index]
+            layer: Any = cache.layers[block.index]
             keys, values = layer.arrays()
             table, ends, slots = places[id(step.places[block.index])]
             paged.append(k_rows, slots, keys)
