@@ -1,4 +1,4 @@
-"""The value on a CLIP_VISION wire: a CLIP vision model, and what it sees in pictures."""
+"""The value on a CLIP_VISION wire: a CLIP or SigLIP vision model, and what it sees in pictures."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from .images import Crop
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _STD = (0.26862954, 0.26130258, 0.27577711)
 """Of the pictures that CLIP was trained with, by channel (transformers' OPENAI_CLIP_MEAN and ..._STD)."""
+_HALF = (0.5, 0.5, 0.5)
+"""Mean and deviation of SigLIP's (transformers' IMAGENET_STANDARD_MEAN and ..._STD)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Seen:
-    """States of the tokens of pictures, float32 [B, T, D] on the CPU: one token for the whole, one for each patch."""
+    """States of the tokens of pictures, float32 [B, T, D] on the CPU: one a patch; CLIP's first is for the whole."""
 
     last: Tensor
-    """Of the last layer."""
+    """Of the last layer; of SigLIP, which HunyuanVideo 1.5 reads, behind the last norm."""
     penultimate: Tensor
     """Of the last but one, which is what Wan reads."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClipVision:
-    """A loaded CLIP vision model. Never changed."""
+    """A loaded vision model. Never changed."""
 
     network: Any
     device: torch.device
@@ -39,10 +41,12 @@ class ClipVision:
     def encode(self, image: Tensor, crop: Crop) -> Seen:
         """What the model sees in pictures [B, H, W, C] in 0..1; ``crop`` as for :func:`fitted`."""
         pixels = fitted(image, self.network.config.image_size, crop)
-        mean, std = (pixels.new_tensor(v)[:, None, None] for v in (_MEAN, _STD))
+        siglip = self.network.config.model_type == "siglip_vision_model"
+        mean, std = (pixels.new_tensor(v)[:, None, None] for v in ((_HALF, _HALF) if siglip else (_MEAN, _STD)))
         given = ((pixels - mean) / std).to(self.device, self.dtype)
-        states = self.network(pixel_values=given, output_hidden_states=True).hidden_states
-        return Seen(states[-1].float().cpu(), states[-2].float().cpu())
+        out = self.network(pixel_values=given, output_hidden_states=True)
+        last = out.last_hidden_state if siglip else out.hidden_states[-1]
+        return Seen(last.float().cpu(), out.hidden_states[-2].float().cpu())
 
 
 def fitted(image: Tensor, size: int, crop: Crop) -> Tensor:

@@ -1,4 +1,4 @@
-"""How CLIP's text and vision encoders and T5's encoders are named and shaped in files. Torch-free."""
+"""How the encoders of CLIP (text, pictures), SigLIP (pictures) and T5 are named and shaped in files. Torch-free."""
 
 from __future__ import annotations
 
@@ -126,6 +126,32 @@ def vision_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[
         "hidden_act": "quick_gelu" if width in (768, 1024) else "gelu",
         "image_size": patch * math.isqrt(patches),
         "patch_size": patch,
+    }
+
+
+def is_siglip(names: Mapping[str, Any]) -> bool:
+    """Whether these are the names of a SigLIP vision model, with or without ``vision_model.``."""
+    bare = {name.removeprefix("vision_model.") for name in names}
+    return {"embeddings.patch_embedding.bias", "post_layernorm.weight"} <= bare
+
+
+def from_siglip(stored: Mapping[str, Piece]) -> tuple[dict[str, Piece], list[str]]:
+    """The pieces named without ``vision_model.``, without the head, which nothing of ours reads."""
+    named = from_vision(stored)[0]
+    return {name: piece for name, piece in named.items() if not name.startswith("head.")}, []
+
+
+def siglip_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Config of a SiglipVisionModel from shapes: the smallest has 12 heads, the others 16."""
+    width, _, _, patch = pieces["embeddings.patch_embedding.weight"].shape
+    return dict(base) | {
+        "hidden_size": width,
+        "intermediate_size": pieces["encoder.layers.0.mlp.fc1.weight"].shape[0],
+        "num_hidden_layers": _count(pieces, r"encoder\.layers\.(\d+)\."),
+        "num_attention_heads": 12 if width == 768 else 16,
+        "image_size": patch * math.isqrt(pieces["embeddings.position_embedding.weight"].shape[0]),
+        "patch_size": patch,
+        "vision_use_head": False,
     }
 
 

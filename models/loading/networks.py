@@ -30,6 +30,7 @@ MODULES: Final = {
     "WanTransformer3DModel": "diffusers.models.transformers.transformer_wan",
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
     "CLIPVisionModel": "transformers.models.clip.modeling_clip",
+    "SiglipVisionModel": "transformers.models.siglip.modeling_siglip",
     "UMT5EncoderModel": "transformers.models.umt5.modeling_umt5",
     "LTXLatentUpsamplerModel": "diffusers.pipelines.ltx.modeling_latent_upsampler",
     "LTX2LatentUpsamplerModel": "diffusers.pipelines.ltx2.latent_upsampler",

@@ -36,7 +36,7 @@ _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
     "LTXLatentUpsamplerModel": ("latent_upscaler", "ltxv"), "LTX2LatentUpsamplerModel": ("latent_upscaler", "ltxv"),
-    "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"),
+    "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"), "SiglipVisionModel": ("clip_vision", "hunyuan_video_15"),
     "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
     "CLIPVisionModel": ("clip_vision", "wan"),
 }  # fmt: skip
@@ -108,6 +108,8 @@ _LAYOUTS: Final = (
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
     _Layout("vae", "vae", vae.is_vae, vae.from_ldm, vae.vae_config),
     _Layout("clip_vision", "image_encoder", encoders.is_vision, encoders.from_vision, encoders.vision_config, "wan"),
+    _Layout("clip_vision", "image_encoder", encoders.is_siglip, encoders.from_siglip, encoders.siglip_config,
+            "hunyuan_video_15"),
     _Layout("clip", "text_encoder", encoders.is_clip, lambda s: (encoders.clip_pieces(s), []), encoders.clip_config),
     _Layout("t5", "text_encoder_2", encoders.is_t5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config),
     _Layout("t5", "text_encoder_2", encoders.is_ggml_t5, encoders.from_ggml_t5, encoders.t5_config),
@@ -156,6 +158,7 @@ def _in_folder(folder: Path) -> Part | None:
     name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
     # Nothing of ours reads the projection.
     name = name.replace("CLIPVisionModelWithProjection", "CLIPVisionModel")
+    config = config | {"vision_use_head": False} if name == "SiglipVisionModel" else config
     if family := family_of_network(name):
         kind = "transformer"
     elif family := family_of_control(name):

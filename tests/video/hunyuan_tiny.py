@@ -18,12 +18,18 @@ TEXT: dict[str, Any] = dict(
     hidden_size=32, intermediate_size=48, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3,
     max_position_embeddings=2048, pad_token_id=0, eos_token_id=None, bos_token_id=None,
 )  # fmt: skip
+SENTENCES = (
+    "1. The main content and theme of the video.",
+    "2. The color, shape, size, texture, quantity, text, and spatial relationships of the objects.",
+    "3. Actions, events, behaviors temporal relationships, physical movement changes of the objects.",
+)
+"""Of HunyuanVideo's template, a token each: by bytes it would not fit into its limit."""
 ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 
 
-def tokenizer(*special: str) -> Any:
-    """A tokenizer by bytes that knows a few control tokens."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+def tokenizer(*special: str, bos: str = "") -> Any:
+    """A tokenizer by bytes that knows a few control tokens; ``bos``: what a text begins with."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     names = ["<pad>", *special]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -31,6 +37,9 @@ def tokenizer(*special: str) -> Any:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens(names)
+    if bos:
+        first = [(bos, backend.token_to_id(bos))]
+        backend.post_processor = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=first)
     fast = hf.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", padding_side="right")
     fast.chat_template = CHAT
     return fast
@@ -73,6 +82,42 @@ def make_15(folder: Path, pipeline: str = "HunyuanVideo15Pipeline", **parts: Any
     ).save_pretrained(folder)  # fmt: skip
 
 
+def transformer_1(**changes: Any) -> nn.Module:
+    from diffusers import HunyuanVideoTransformer3DModel
+
+    config: dict[str, Any] = dict(
+        num_attention_heads=2, attention_head_dim=32, num_layers=1, num_single_layers=1, num_refiner_layers=1,
+        mlp_ratio=2.0, text_embed_dim=32, pooled_projection_dim=64, rope_axes_dim=(4, 14, 14),
+    )  # fmt: skip
+    return HunyuanVideoTransformer3DModel(**(config | changes))  # type: ignore[no-any-return]
+
+
+def make_1(folder: Path, **parts: Any) -> None:
+    """Write a random pipeline of HunyuanVideo in diffusers layout."""
+    import diffusers
+
+    from pipegraph.models import paths
+
+    torch.manual_seed(0)
+    words = tokenizer("<bos>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", *SENTENCES, bos="<bos>")
+    clip_words = hf.AutoTokenizer.from_pretrained(paths.EMBEDDED / "flux-tiny" / "tokenizer")
+    clip = hf.CLIPTextConfig(
+        vocab_size=len(clip_words), hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=1,
+        eos_token_id=clip_words.eos_token_id,
+    )  # fmt: skip
+    given = {
+        "transformer": transformer_1(), "text_encoder_2": hf.CLIPTextModel(clip),
+        "vae": diffusers.AutoencoderKLHunyuanVideo(
+            block_out_channels=(8, 8, 8, 8), layers_per_block=1, norm_num_groups=8
+        ),
+        "text_encoder": hf.LlamaModel(hf.LlamaConfig(**TEXT | {"vocab_size": len(words)})), **parts,
+    }  # fmt: skip
+    _liven(given)
+    diffusers.HunyuanVideoPipeline(
+        tokenizer=words, tokenizer_2=clip_words, scheduler=diffusers.FlowMatchEulerDiscreteScheduler(shift=7.0), **given
+    ).save_pretrained(folder)
+
+
 def _liven(parts: dict[str, Any]) -> None:
     """Make text, time and pictures matter."""
     generator = torch.Generator().manual_seed(4)
@@ -99,7 +144,7 @@ def to_original_15(net: dict[str, Tensor]) -> dict[str, Tensor]:
         new = new.replace("x_embedder", "img_in").replace("cond_type_embed", "cond_type_embedding")
         new = new.replace("norm1_context.linear", "txt_mod.linear")
         out[_common(new)] = _swapped(name, tensor)
-    return _fused(out)
+    return fused(out)
 
 
 def _common(name: str) -> str:
@@ -130,13 +175,36 @@ def _swapped(name: str, tensor: Tensor) -> Tensor:
     return torch.cat(tensor.chunk(2)[::-1]) if name.startswith("norm_out.linear") else tensor.contiguous()
 
 
-def _fused(net: dict[str, Tensor], *more: str) -> dict[str, Tensor]:
+def fused(net: dict[str, Tensor], *more: str) -> dict[str, Tensor]:
     """Queries, keys and values of the refiner (and of ``more``) in one, as the original has them."""
     out = dict(net)
     for name in net:
         if m := re.fullmatch(rf"(.+\.(?:self_attn{''.join('|' + x for x in more)}))_q\.(weight|bias)", name):
             out[f"{m[1]}_qkv.{m[2]}"] = torch.cat([out.pop(f"{m[1]}_{x}.{m[2]}") for x in "qkv"])
     return out
+
+
+def to_original_1(net: dict[str, Tensor]) -> dict[str, Tensor]:
+    """diffusers' weights of a HunyuanVideo network in the original layout, written down independently."""
+    out: dict[str, Tensor] = {}
+    for name, tensor in net.items():
+        if name.startswith("single_transformer_blocks"):
+            new = name.replace("single_transformer_blocks", "single_blocks").replace("norm.linear", "modulation.linear")
+            new = re.sub(r"attn\.norm_([qk])", r"\1_norm", new).replace("proj_out", "linear2")
+            out[re.sub(r"attn\.to_([qkv])|(proj)_mlp", r"linear1_\1\2", new)] = tensor.contiguous()
+            continue
+        new = re.sub(r"^time_text_embed\.timestep_embedder\.linear_1", "time_in.mlp.0", name)
+        new = re.sub(r"^time_text_embed\.timestep_embedder\.linear_2", "time_in.mlp.2", new)
+        new = re.sub(r"^time_text_embed\.guidance_embedder\.linear_1", "guidance_in.mlp.0", new)
+        new = re.sub(r"^time_text_embed\.guidance_embedder\.linear_2", "guidance_in.mlp.2", new)
+        new = re.sub(r"^time_text_embed\.text_embedder\.linear_1", "vector_in.in_layer", new)
+        new = re.sub(r"^time_text_embed\.text_embedder\.linear_2", "vector_in.out_layer", new)
+        new = new.replace("x_embedder", "img_in").replace("norm1_context.linear", "txt_mod.linear")
+        out[_common(new)] = _swapped(name, tensor)
+    for name in [n for n in out if "linear1_q" in n]:
+        parts = [out.pop(name.replace("linear1_q", f"linear1_{x}")) for x in ("q", "k", "v", "proj")]
+        out[name.replace("linear1_q", "linear1")] = torch.cat(parts)
+    return fused(out, "img_attn", "txt_attn")
 
 
 def to_original_vae_15(net: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -147,4 +215,23 @@ def to_original_vae_15(net: dict[str, Tensor]) -> dict[str, Tensor]:
         new = re.sub(r"mid_block\.attentions\.0\.(?:to_)?", "mid.attn_1.", new)
         new = new.replace("down_blocks", "down").replace("up_blocks", "up").replace("resnets", "block")
         out[re.sub(r"(down|up)samplers\.0", r"\1sample", new)] = tensor.contiguous()
+    return out
+
+
+def comfyui_spelling(net: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Names as ComfyUI saves the same network."""
+    pairs = [
+        ("txt_in.t_embedder.mlp.0.", "txt_in.t_embedder.in_layer."), ("c_embedder.linear_1.", "c_embedder.in_layer."),
+        ("txt_in.t_embedder.mlp.2.", "txt_in.t_embedder.out_layer."), ("c_embedder.linear_2.", "c_embedder.out_layer."),
+        ("_mod.linear.", "_mod.lin."), ("_attn_qkv.", "_attn.qkv."), ("mlp.fc1.", "mlp.0."), ("mlp.fc2.", "mlp.2."),
+        ("_attn_q_norm.weight", "_attn.norm.query_norm.scale"), ("_attn_k_norm.weight", "_attn.norm.key_norm.scale"),
+        (".q_norm.weight", ".norm.query_norm.scale"), (".k_norm.weight", ".norm.key_norm.scale"),
+        ("_attn_proj.", "_attn.proj."), (".modulation.linear.", ".modulation.lin."),
+        ("_in.mlp.2.", "_in.out_layer."), ("_in.mlp.0.", "_in.in_layer."),
+    ]  # fmt: skip
+    out = {}
+    for name, tensor in net.items():
+        for ours, theirs in pairs:
+            name = name.replace(ours, theirs)
+        out[name] = tensor
     return out

@@ -14,7 +14,7 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.models import paths
 from pipegraph.models.clip_vision import Seen
-from pipegraph.models.loading.load import Place, load_model, load_text_encoders, load_vae
+from pipegraph.models.loading.load import Place, load_clip_vision, load_model, load_text_encoders, load_vae
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
@@ -124,6 +124,21 @@ def test_frames_come_one_latent_frame_at_a_time(load: Any, pipeline: Any, hunyua
     assert (vae.encode(images) - expected).abs().max() < TOLERANCE
 
 
+def look_at(folder: Path, pipe: Any, generator: torch.Generator) -> None:
+    """SigLIP sees what transformers' sees, from the folder and from a single file as ComfyUI has it."""
+    from PIL import Image
+
+    pixels = torch.randint(0, 256, (28, 28, 3), generator=generator, dtype=torch.uint8)
+    expected = pipe.encode_image(Image.fromarray(pixels.numpy()), 1, "cpu", torch.float32)
+    file = folder / "sigclip_vision_patch14_384.safetensors"
+    stored = load_file(folder / "image_encoder/model.safetensors")
+    assert any("head." in name for name in stored)
+    save_file({f"vision_model.{n.removeprefix('vision_model.')}": t for n, t in stored.items()}, file)
+    for name in (folder / "image_encoder", file):
+        found = load_clip_vision(str(name), CPU).encode(pixels[None] / 255, "disabled")
+        assert (found.last - expected).abs().max() < 1e-5
+
+
 def test_a_clip_from_a_picture_equals_diffusers(
     load: Any, pipeline: Any, tmp_path_factory: pytest.TempPathFactory, context: Context
 ) -> None:
@@ -132,7 +147,7 @@ def test_a_clip_from_a_picture_equals_diffusers(
 
     folder = tmp_path_factory.mktemp("hunyuan_15") / "i2v"
     look = hf.SiglipVisionConfig(
-        hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, image_size=28, patch_size=14
+        hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=16, image_size=28, patch_size=14
     )
     tiny.make_15(
         folder, "HunyuanVideo15ImageToVideoPipeline", transformer=tiny.transformer_15(target_size=48),
@@ -148,6 +163,7 @@ def test_a_clip_from_a_picture_equals_diffusers(
     picture = Image.fromarray(pixels.numpy())
     expected = reference(pipe, start, image=picture)
     seen = Seen(pipe.encode_image(picture, 1, "cpu", torch.float32), torch.zeros(0))
+    look_at(folder, pipe, generator)
     given = {"width": width, "height": height, "length": 9, "start_image": pixels[None] / 255}
     made = hunyuan_video_15_image_to_video(*texts(clip), vae, context, **given, clip_vision_output=seen)
     assert made.latent["samples"].shape == start.shape and not context.warnings
@@ -163,25 +179,6 @@ def test_a_clip_from_a_picture_equals_diffusers(
         model.prepare(wrong.positive, start)
 
 
-def comfyui_spelling(net: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Names as ComfyUI saves the same network."""
-    pairs = [
-        ("txt_in.t_embedder.mlp.0.", "txt_in.t_embedder.in_layer."), ("c_embedder.linear_1.", "c_embedder.in_layer."),
-        ("txt_in.t_embedder.mlp.2.", "txt_in.t_embedder.out_layer."), ("c_embedder.linear_2.", "c_embedder.out_layer."),
-        ("_mod.linear.", "_mod.lin."), ("_attn_qkv.", "_attn.qkv."), ("mlp.fc1.", "mlp.0."), ("mlp.fc2.", "mlp.2."),
-        ("_attn_q_norm.weight", "_attn.norm.query_norm.scale"), ("_attn_k_norm.weight", "_attn.norm.key_norm.scale"),
-        (".q_norm.weight", ".norm.query_norm.scale"), (".k_norm.weight", ".norm.key_norm.scale"),
-        ("_attn_proj.", "_attn.proj."), (".modulation.linear.", ".modulation.lin."),
-        ("_in.mlp.2.", "_in.out_layer."), ("_in.mlp.0.", "_in.in_layer."),
-    ]  # fmt: skip
-    out = {}
-    for name, tensor in net.items():
-        for ours, theirs in pairs:
-            name = name.replace(ours, theirs)
-        out[name] = tensor
-    return out
-
-
 def write_files(folder: Path, models: Path) -> dict[str, str]:
     """The pipeline's weights as single files in the original layout, under the names of ComfyUI's template."""
     network = load_file(folder / "transformer/diffusion_pytorch_model.safetensors")
@@ -192,8 +189,8 @@ def write_files(folder: Path, models: Path) -> dict[str, str]:
         ),
         "text_encoders/byt5_small_glyphxl_fp16": load_file(folder / "text_encoder_2/model.safetensors"),
     }
-    fused = tiny._fused(weights["diffusion_models/hunyuanvideo1.5_720p_t2v_fp16"], "img_attn", "txt_attn")
-    weights["diffusion_models/comfyui"] = comfyui_spelling(fused)
+    fused = tiny.fused(weights["diffusion_models/hunyuanvideo1.5_720p_t2v_fp16"], "img_attn", "txt_attn")
+    weights["diffusion_models/comfyui"] = tiny.comfyui_spelling(fused)
     for name, tensors in weights.items():
         (models / name).parent.mkdir(parents=True, exist_ok=True)
         save_file({k: v.contiguous() for k, v in tensors.items()}, models / f"{name}.safetensors")
