@@ -37,6 +37,7 @@ class Tiles:
 
 
 @lru_cache(maxsize=4)
+@torch.inference_mode(False)  # what is kept must serve outside of it too
 def tiles_of(grid: Size, tile: Size, window: Size, device: torch.device | None = None) -> Tiles:
     """Cut a grid.
 

@@ -47,6 +47,8 @@ class SlidingTiles:
     @staticmethod
     def refuses(network: Any) -> str:
         """Why a network cannot be patched; empty if it can."""
+        if getattr(network, "_parallel_config", None) is not None:
+            return "sliding tiles and --parallel cannot be used together: several processes share the tokens"
         attentions = [m for m in network.modules() if type(m).__name__ == "WanAttention"]
         if any(not m.is_cross_attention for m in attentions):
             return ""

@@ -105,3 +105,6 @@ def test_shared_by_processes_is_refused(model: Model) -> None:
         pytest.raises(ValueError, match="shared by processes"),
     ):
         hooks_diffusers.attend_self(q, q, q, _parallel_config=object())
+    model.network._parallel_config = object()
+    with pytest.raises(ValueError, match="--parallel cannot be used together"):
+        sliding_tile_attention(model)
