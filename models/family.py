@@ -109,10 +109,12 @@ class Family:
     """Network, text states [B, T, D], entries of the CONDITIONING item, state [B, C, H, W] -> inputs, once per run."""
     call: Callable[[Any, Tensor, Tensor, Inputs, Mapping[str, Any]], Tensor]
     """Network, state [B, C, H, W], timestep [B], inputs, residuals of controls -> output of the state's shape."""
-    prepare_hint: Callable[[Control, Tensor], Tensor]
+    prepare_hint: Callable[[Control, Tensor], Tensor] | None = None
     """Control and state -> what its network reads, [B or 1, ...], once per run."""
-    control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]]
+    control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]] | None = None
     """Control network, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
+    fits: Callable[[Mapping[str, Any]], bool] | None = None
+    """Which configs of the class are its own, where several families have one class; None: those no other takes."""
     token_times: bool = False
     """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
     told so (its timestep is then [B, 1, T, H, W])."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from .family import Family, Inputs, LatentFormat
 if TYPE_CHECKING:
     from .adapters.lora import Lora
     from .sampling.model_sampling import ModelSampling
+
+VAE_LATENTS: Final = ("concat_latent_image", "vace_inactive", "vace_reactive")
+"""Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,9 +126,8 @@ class Model:
         area = extras.get("area")
         whole = Prepared(Inputs({}), extras.get("strength", 1.0), area, extras.get("mask"))
         part = whole.crop(x).to(self.device)
-        if extras.get("concat_latent_image") is not None:  # the VAE's own latents, as on a LATENT wire
-            beside = self.process_in(extras["concat_latent_image"].to(self.device))
-            extras = {**extras, "concat_latent_image": beside}
+        latents = {k: v for k in VAE_LATENTS if (v := extras.get(k)) is not None}
+        extras = {**extras, **{k: self.process_in(v.to(self.device)) for k, v in latents.items()}}
         text = _rows("text", text, len(x)).to(self.device, self.dtype)
         inputs = self.family.prepare(self.network, text, extras, part)
         inputs = Inputs({k: _rows(k, v, len(x)).to(self.device) for k, v in inputs.batched.items()}, inputs.shared)
@@ -141,6 +143,7 @@ class Model:
         if control.net.family is not self.family:
             wanted, got = self.family.title, control.net.family.title
             raise ValueError(f"ControlNet {control.net.name} is for {got}, the model is {wanted}")
+        assert self.family.prepare_hint  # a family without has no ControlNets
         hint = _rows("hint pictures", self.family.prepare_hint(control, x), len(x)).to(self.device, control.net.dtype)
         start, end = self._sigma(control.start_percent), self._sigma(control.end_percent)
         return PreparedControl(control.net, hint, control.strength, start, end)
@@ -198,6 +201,7 @@ class Model:
                 continue
             hint, net = torch.cat([e.controls[i].hint for e in entries]), control.net
             given = Inputs({k: v.to(net.dtype) for k, v in inputs.batched.items()}, inputs.shared)
+            assert self.family.control
             found = self.family.control(
                 net.network, self.network, state.to(net.dtype), timestep, given, hint, control.strength
             )

@@ -53,14 +53,14 @@ def wan_image_to_video(
         start_image: The first frames; scaled to cover the size and cut at the centre.
     """
     if start_image is None:
-        return _begun(positive, negative, {"clip_vision_output": clip_vision_output}, width, height, length, batch_size)
-    given, start = _grey(width, height, length), _fitted(start_image, width, height, length, ctx)
+        return begun(positive, negative, {"clip_vision_output": clip_vision_output}, width, height, length, batch_size)
+    given, start = grey(width, height, length), fitted(start_image, width, height, length, ctx)
     given[: len(start)] = start
     latent = vae.encode(given, ctx.warn)
     mask = latent.new_ones(1, 1, *latent.shape[2:])
     mask[:, :, : (len(start) - 1) // 4 + 1] = 0
     extras = {"concat_latent_image": latent, "concat_mask": mask, "clip_vision_output": clip_vision_output}
-    return _begun(positive, negative, extras, width, height, length, batch_size)
+    return begun(positive, negative, extras, width, height, length, batch_size)
 
 
 @node("WanFirstLastFrameToVideo", category="conditioning/video_models")
@@ -95,23 +95,23 @@ def wan_first_last_frame_to_video(
     """
     import torch
 
-    given = _grey(width, height, length)
+    given = grey(width, height, length)
     cells = (length - 1) // 4 + 1
     # One a frame, and three more before the first: its latent cell is as long as the others'.
     mask = torch.ones(4 * cells, height // 8, width // 8)
     if start_image is not None:
-        start = _fitted(start_image, width, height, length, ctx)
+        start = fitted(start_image, width, height, length, ctx)
         given[: len(start)] = start
         mask[: len(start) + 3] = 0
     if end_image is not None:
-        end = _fitted(end_image, width, height, length, ctx, last=True)
+        end = fitted(end_image, width, height, length, ctx, last=True)
         given[-len(end) :] = end
         mask[-len(end) :] = 0
     extras: dict[str, Any] = {"clip_vision_output": _both(clip_vision_start_image, clip_vision_end_image)}
     if start_image is not None or end_image is not None:
         by_cell = mask.reshape(1, cells, 4, *mask.shape[1:]).transpose(1, 2)
         extras |= {"concat_latent_image": vae.encode(given, ctx.warn), "concat_mask": by_cell}
-    return _begun(positive, negative, extras, width, height, length, batch_size)
+    return begun(positive, negative, extras, width, height, length, batch_size)
 
 
 @node("VAEDecodeVideo", category="latent/video", title="VAE Decode (Video)")
@@ -152,14 +152,14 @@ def _both(first: Seen | None, last: Seen | None) -> Seen | None:
     return Seen(torch.cat([first.last, last.last], 1), torch.cat([first.penultimate, last.penultimate], 1))
 
 
-def _grey(width: int, height: int, length: int) -> Tensor:
+def grey(width: int, height: int, length: int) -> Tensor:
     """A clip of nothing: middle grey, which is 0 to the VAE."""
     import torch
 
     return torch.full((length, height, width, 3), 0.5)
 
 
-def _fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
+def fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
     """The pictures at the clip's size, no more of them than it has frames."""
     from pipegraph.models.images import resize
 
@@ -170,9 +170,10 @@ def _fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext
     return resize(image[..., :3], width, height, "bilinear", "center")
 
 
-def _begun(
+def begun(
     positive: Any, negative: Any, extras: dict[str, Any], width: int, height: int, length: int, batch_size: int
 ) -> Begun:
+    """Both conditionings with more entries, but for those that are None, and an empty latent."""
     import torch
 
     told = {k: v for k, v in extras.items() if v is not None}

@@ -16,7 +16,6 @@ from ..family import EncoderFacts, Family, Inputs, LatentFormat
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..control import Control
     from ..sampling.model_sampling import ModelSampling
     from ..text import Encoder, Tokens
 
@@ -48,23 +47,40 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
     """Text, and what a model that is given pictures reads beside the state, for states of x's shape [B, C, T, H, W]."""
     config = network.config
-    if text.shape[-1] != config.text_dim:
-        raise ValueError(
-            f"the text has {text.shape[-1]} numbers a token, this network reads {config.text_dim}: is this its own "
-            "text encoder?"
-        )
+    check_text(config, text)
     batched = {"encoder_hidden_states": text}
     wanted = config.in_channels - x.shape[1]
     if wanted:
         batched["beside"] = _beside(extras, x, wanted).to(text)
     elif extras.get("concat_latent_image") is not None:
-        raise ValueError("this network makes clips of text alone: give it no picture to begin with (use an i2v model)")
+        raise ValueError(
+            "this network makes clips of text alone: give it no picture to begin with (use an i2v model, or for the 5B "
+            "model Wan22ImageToVideoLatent)"
+        )
     seen = extras.get("clip_vision_output")
     if config.image_dim is not None:
         batched |= _with_seen(config, text, seen)
     elif seen is not None:
         raise ValueError("this network reads nothing of a CLIP vision model: leave clip_vision_output unconnected")
     return Inputs(batched)
+
+
+def check_text(config: Any, text: Tensor) -> None:
+    """ValueError if the text is not for this network."""
+    if text.shape[-1] != config.text_dim:
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token, this network reads {config.text_dim}: is this its own "
+            "text encoder?"
+        )
+
+
+def padded(network: Any, x: Tensor) -> Tensor:
+    """A state [B, C, T, H, W] with whole tokens: what is missing to the right and below comes from the other side."""
+    import torch.nn.functional as F
+
+    _, rows, columns = network.config.patch_size
+    h, w = x.shape[-2:]
+    return F.pad(x, (0, -w % columns, 0, -h % rows, 0, 0), mode="circular") if h % rows or w % columns else x
 
 
 def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
@@ -118,31 +134,19 @@ def _beside(extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     import torch
-    import torch.nn.functional as F
 
     given = dict(inputs.batched)
     beside = given.pop("beside", None)
     state = x if beside is None else torch.cat([x, beside], 1)
     if network.config.pos_embed_seq_len:  # diffusers wants the two pictures as two rows
         given["encoder_hidden_states_image"] = given["encoder_hidden_states_image"].unflatten(1, (2, -1)).flatten(0, 1)
-    _, rows, columns = network.config.patch_size
-    h, w = x.shape[-2:]
-    if h % rows or w % columns:
-        state = F.pad(state, (0, -w % columns, 0, -h % rows, 0, 0), mode="circular")
-    output: Tensor = network(hidden_states=state, timestep=timestep, **given, return_dict=False)[0]
-    return output[..., :h, :w]
-
-
-def prepare_hint(control: Control, x: Tensor) -> Tensor:
-    """Wan has no ControlNets."""
-    raise ValueError("Wan has no ControlNets of this kind")
-
-
-def control(*_: Any) -> dict[str, Any]:
-    """Wan has no ControlNets."""
-    raise ValueError("Wan has no ControlNets of this kind")
+    if timestep.ndim > 1:  # one for each token: that of its first cell
+        _, rows, columns = network.config.patch_size
+        timestep = timestep[:, 0, :, ::rows, ::columns].flatten(1)
+    output: Tensor = network(hidden_states=padded(network, state), timestep=timestep, **given, return_dict=False)[0]
+    return output[..., : x.shape[-2], : x.shape[-1]]
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +171,5 @@ WAN = Family(
     encode=encode,
     prepare=prepare,
     call=call,
-    prepare_hint=prepare_hint,
-    control=control,
     recommend=recommend,
 )

@@ -28,6 +28,7 @@ MODULES: Final = {
     "CLIPTextModel": "transformers.models.clip.modeling_clip",
     "T5EncoderModel": "transformers.models.t5.modeling_t5",
     "WanTransformer3DModel": "diffusers.models.transformers.transformer_wan",
+    "WanVACETransformer3DModel": "diffusers.models.transformers.transformer_wan_vace",
     "AutoencoderKLWan": "diffusers.models.autoencoders.autoencoder_kl_wan",
     "CLIPVisionModel": "transformers.models.clip.modeling_clip",
     "SiglipVisionModel": "transformers.models.siglip.modeling_siglip",
@@ -134,7 +135,7 @@ def _fill(
             _put(network, name, reader.dense(piece, kind).to(device))
     if part.kind in ("t5", "byt5", "umt5"):
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
-    if part.class_name == "WanTransformer3DModel":
+    if part.class_name in ("WanTransformer3DModel", "WanVACETransformer3DModel"):
         network.rope = _rope(network, device)
     for name, buffer in list(network.named_buffers()):
         if name.startswith("rope.") or name in held:

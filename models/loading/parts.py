@@ -158,8 +158,12 @@ def _in_folder(folder: Path) -> Part | None:
     name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
     # Nothing of ours reads the projection.
     name = name.replace("CLIPVisionModelWithProjection", "CLIPVisionModel")
+<<<<<<< HEAD
     config = config | {"vision_use_head": False} if name == "SiglipVisionModel" else config
     if family := family_of_network(name):
+=======
+    if family := family_of_network(name, config):
+>>>>>>> 6e51eeb (Make clips with Wan 2.2's 5B model and with VACE)
         kind = "transformer"
     elif family := family_of_control(name):
         kind = "controlnet"
@@ -190,8 +194,8 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
                 base = family_configs(layout.family)[layout.component]
                 config = layout.config(made, base) | layout.told(told.get(layout.component, {}))
                 class_name = config.get("_class_name") or base["architectures"][0]
-                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path,
-                                           FAMILIES[layout.family])  # fmt: skip
+                family = family_of_network(class_name, config) or FAMILIES[layout.family]
+                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path, family)
                 unknown += [prefix + n for n in strange]
                 left = {n: p for n, p in left.items() if not n.startswith(prefix)}
                 break

@@ -19,6 +19,7 @@ from .headers import LoadError, read_json
 from .parts import ENCODERS, Part, part, parts
 from .tokenizers import tokenizer_folder
 
+_UMT5: Final = ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors"))
 COMPANIONS: Final = {
     "flux": {
         "vae": ("vae", ("ae.safetensors", "flux_ae.safetensors", "ae.sft")),
@@ -30,10 +31,9 @@ COMPANIONS: Final = {
     },
     # LTX's files hold network and VAE; its text encoder always comes by CLIPLoader.
     "ltxv": {"vae": ("vae", ("ltxv_vae.safetensors",))},
-    "wan": {
-        "vae": ("vae", ("wan_2.1_vae.safetensors",)),
-        "umt5": ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")),
-    },
+    "wan": {"vae": ("vae", ("wan_2.1_vae.safetensors",)), "umt5": _UMT5},
+    "wan_5b": {"vae": ("vae", ("wan2.2_vae.safetensors",)), "umt5": _UMT5},
+    "wan_vace": {"vae": ("vae", ("wan_2.1_vae.safetensors",)), "umt5": _UMT5},
     "hunyuan_video": {"vae": ("vae", ("hunyuan_video_vae_bf16.safetensors",))},
     "hunyuan_video_15": {"vae": ("vae", ("hunyuanvideo15_vae_fp16.safetensors",))},
 }

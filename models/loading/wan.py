@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 from .pieces import Piece
@@ -23,12 +23,14 @@ _TOP = {
     "img_emb.proj.4": "condition_embedder.image_embedder.norm2",
     "head.head": "proj_out",
     "patch_embedding": "patch_embedding",
+    "vace_patch_embedding": "vace_patch_embedding",
 }
 _WHOLE = {"head.modulation": "scale_shift_table", "img_emb.emb_pos": "condition_embedder.image_embedder.pos_embed"}
 _INNER = {"q": "to_q", "k": "to_k", "v": "to_v", "o": "to_out.0", "norm_q": "norm_q", "norm_k": "norm_k",
           "k_img": "add_k_proj", "v_img": "add_v_proj", "norm_k_img": "norm_added_k"}  # fmt: skip
 # The original calls the norm before cross attention norm3, diffusers norm2.
-_BLOCK = {"ffn.0": "ffn.net.0.proj", "ffn.2": "ffn.net.2", "norm3": "norm2"}
+_BLOCK = {"ffn.0": "ffn.net.0.proj", "ffn.2": "ffn.net.2", "norm3": "norm2", "before_proj": "proj_in",
+          "after_proj": "proj_out"}  # fmt: skip
 
 
 def is_original(names: Mapping[str, Any]) -> bool:
@@ -58,7 +60,7 @@ def _network_name(name: str) -> str:
     stem, _, kind = name.rpartition(".")
     if stem in _TOP:
         return f"{_TOP[stem]}.{kind}"
-    match = re.fullmatch(r"(blocks\.\d+)\.(.+)", name)
+    match = re.fullmatch(r"((?:vace_)?blocks\.\d+)\.(.+)", name)
     if not match:
         return ""
     block, rest = match.groups()
@@ -93,7 +95,7 @@ def original_name(name: str) -> str:
 
 
 def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Config of a WanTransformer3DModel from the shapes of its tensors; heads are as wide as ``base`` says (128)."""
+    """Config of a Wan network from the shapes of its tensors; heads are as wide as ``base`` says (128)."""
 
     def shape(name: str) -> tuple[int, ...]:
         return pieces[name].shape
@@ -101,20 +103,31 @@ def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
     width, channels, *patch = shape("patch_embedding.weight")
     embedder = "condition_embedder.image_embedder"
     pictures = f"{embedder}.norm1.weight" in pieces
-    return dict(base) | {
+    layers = _count(pieces, r"blocks\.(\d+)\.")
+    following: dict[str, Any] = {}
+    if "vace_patch_embedding.weight" in pieces:
+        # Its blocks go with every so manieth of the others.
+        blocks = _count(pieces, r"vace_blocks\.(\d+)\.")
+        following = {
+            "_class_name": "WanVACETransformer3DModel",
+            "vace_layers": list(range(0, layers, layers // blocks))[:blocks],
+            "vace_in_channels": shape("vace_patch_embedding.weight")[1],
+        }
+    found = dict(base) | {
         "in_channels": channels,
-        "out_channels": shape("proj_out.weight")[0] // prod(patch),
+        "out_channels": shape("proj_out.weight")[0] // math.prod(patch),
         "patch_size": patch,
         "num_attention_heads": max(1, width // base.get("attention_head_dim", 128)),
         "text_dim": shape("condition_embedder.text_embedder.linear_1.weight")[1],
         "freq_dim": shape("condition_embedder.time_embedder.linear_1.weight")[1],
         "ffn_dim": shape("blocks.0.ffn.net.0.proj.weight")[0],
-        "num_layers": 1 + max(int(n.split(".")[1]) for n in pieces if n.startswith("blocks.")),
+        "num_layers": layers,
         "cross_attn_norm": "blocks.0.norm2.weight" in pieces,
         "image_dim": shape(f"{embedder}.norm1.weight")[0] if pictures else None,
         "added_kv_proj_dim": width if "blocks.0.attn2.add_k_proj.weight" in pieces else None,
         "pos_embed_seq_len": shape(f"{embedder}.pos_embed")[1] if f"{embedder}.pos_embed" in pieces else None,
     }
+    return found | following
 
 
 _RESIDUAL = {"residual.0": "norm1", "residual.2": "conv1", "residual.3": "norm2", "residual.6": "conv2",
@@ -128,7 +141,7 @@ _MIDDLE = {"0": "resnets.0", "1": "attentions.0", "2": "resnets.1"}
 
 
 def is_original_vae(names: Mapping[str, Any]) -> bool:
-    """Whether these are the names of Wan 2.1's VAE in the original layout."""
+    """Whether these are the names of a Wan VAE in the original layout."""
     return "decoder.middle.0.residual.0.gamma" in names and "encoder.conv1.weight" in names
 
 
@@ -159,6 +172,11 @@ def _vae_name(name: str, period: int) -> str:
     if m := re.fullmatch(r"(encoder|decoder)\.middle\.([012])\.(.+)", stem):
         inner = m[3] if m[2] == "1" else _RESIDUAL.get(m[3])
         return f"{m[1]}.mid_block.{_MIDDLE[m[2]]}.{inner}.{kind}" if inner else ""
+    if m := re.fullmatch(r"(encoder|decoder)\.(down|up)samples\.(\d+)\.\w+samples\.(\d+)\.(.+)", stem):  # Wan 2.2
+        block = f"{m[1]}.{m[2]}_blocks.{m[3]}"
+        return f"{block}.resnets.{m[4]}.{_RESIDUAL[m[5]]}.{kind}" if m[5] in _RESIDUAL else (
+            f"{block}.{m[2]}sampler.{m[5]}.{kind}"
+        )  # fmt: skip
     if m := re.fullmatch(r"encoder\.downsamples\.(\d+)\.(.+)", stem):
         return f"encoder.down_blocks.{m[1]}.{_RESIDUAL.get(m[2], m[2])}.{kind}"
     if m := re.fullmatch(r"decoder\.upsamples\.(\d+)\.(.+)", stem):
@@ -170,7 +188,9 @@ def _vae_name(name: str, period: int) -> str:
 
 
 def vae_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Config of an AutoencoderKLWan from the shapes of its tensors; mean and deviation of its latents from ``base``."""
+    """Config of an AutoencoderKLWan from the shapes of its tensors; mean and deviation are those of the families."""
+    if "encoder.down_blocks.0.resnets.0.conv1.weight" in pieces:
+        return _residual_vae_config(pieces, base)
     blocks: dict[int, set[str]] = {}
     for name in pieces:
         if m := re.match(r"encoder\.down_blocks\.(\d+)\.(\w+)", name):
@@ -189,6 +209,37 @@ def vae_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
         "scale_factor_spatial": 2 ** len(resamplers),
         "scale_factor_temporal": 2 ** sum(downsample),
     }
+
+
+def _residual_vae_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
+    """Wan 2.2's: pixels are put together before its first layer, levels have a way round."""
+    from ..families.wan_variants import MEAN_48, STD_48
+
+    first, channels = pieces["encoder.conv_in.weight"].shape[:2]
+    levels = _count(pieces, r"encoder\.down_blocks\.(\d+)\.")
+    wide = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.weight"].shape[0] // first for i in range(levels)]
+    downsample = [f"encoder.down_blocks.{i}.downsampler.time_conv.weight" in pieces for i in range(levels - 1)]
+    patch = math.isqrt(channels // 3)
+    return dict(base) | {
+        "base_dim": first,
+        "decoder_base_dim": pieces["decoder.conv_in.weight"].shape[0] // wide[-1],
+        "z_dim": pieces["post_quant_conv.weight"].shape[0],
+        "dim_mult": wide,
+        "num_res_blocks": _count(pieces, r"encoder\.down_blocks\.0\.resnets\.(\d+)\."),
+        "temperal_downsample": downsample,
+        "is_residual": True,
+        "in_channels": channels,
+        "out_channels": pieces["decoder.conv_out.weight"].shape[0],
+        "patch_size": patch,
+        "scale_factor_spatial": 2 ** (levels - 1) * patch,
+        "scale_factor_temporal": 2 ** sum(downsample),
+        "latents_mean": list(MEAN_48),
+        "latents_std": list(STD_48),
+    }
+
+
+def _count(pieces: Pieces, pattern: str) -> int:
+    return 1 + max(int(m[1]) for n in pieces if (m := re.match(pattern, n)))
 
 
 def is_umt5(names: Mapping[str, Any]) -> bool:

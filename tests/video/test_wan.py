@@ -41,8 +41,10 @@ class Given:
         return self.noise
 
 
-def noise(frames: int = 9, batch: int = 1) -> Tensor:
-    shape = (batch, 16, (frames - 1) // 4 + 1, SIZE[0] // 8, SIZE[1] // 8)
+def noise(
+    frames: int = 9, batch: int = 1, channels: int = 16, size: tuple[int, int] = SIZE, downscale: int = 8
+) -> Tensor:
+    shape = (batch, channels, (frames - 1) // 4 + 1, size[0] // downscale, size[1] // downscale)
     return torch.randn(shape, generator=torch.Generator().manual_seed(7))
 
 
@@ -63,11 +65,12 @@ def run(model: Model, positive: Any, negative: Any, start: Tensor, cfg: float = 
 
 
 def reference(
-    pipe: Any, start: Tensor, frames: int, output: str = "latent", tokens: int = tiny.TOKENS, **options: Any
-) -> Tensor:
+    pipe: Any, start: Tensor, frames: int, output: str = "latent", tokens: int = tiny.TOKENS,
+    size: tuple[int, int] = SIZE, **options: Any,
+) -> Tensor:  # fmt: skip
     """VAE latents, or frames [T, H, W, 3]."""
     result: Tensor = pipe(
-        prompt=PROMPT, negative_prompt=NEGATIVE, height=SIZE[0], width=SIZE[1], num_frames=frames,
+        prompt=PROMPT, negative_prompt=NEGATIVE, height=size[0], width=size[1], num_frames=frames,
         num_inference_steps=STEPS, guidance_scale=CFG, max_sequence_length=tokens, latents=start,
         output_type=output, return_dict=False, **options,
     )[0]  # fmt: skip

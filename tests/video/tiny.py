@@ -59,14 +59,14 @@ def make(folder: Path, pipeline: str = "WanPipeline", vae: Any = None, **parts: 
     (folder / "card.json").write_text(json.dumps({"text_tokens": TOKENS}))
 
 
-def comfyui_files(folder: Path, models: Path, *networks: str) -> None:
+def comfyui_files(folder: Path, models: Path, *networks: str, vae: str = "wan_2.1_vae.safetensors") -> None:
     """The networks of a pipeline as ComfyUI's files in a ``models`` folder, its diffusion networks by these names."""
     weights = {
         f"diffusion_models/{name}": to_original(load_file(folder / component / WEIGHTS))
         for name, component in zip(networks, ("transformer", "transformer_2"), strict=False)
     }
     weights |= {
-        "vae/wan_2.1_vae.safetensors": to_original_vae(load_file(folder / "vae" / WEIGHTS)),
+        f"vae/{vae}": to_original_vae(load_file(folder / "vae" / WEIGHTS)),
         "text_encoders/umt5_xxl_fp8_e4m3fn_scaled.safetensors": load_file(folder / "text_encoder/model.safetensors"),
     }
     parts = ("transformer", "text_encoder")
@@ -94,6 +94,7 @@ def to_original(net: dict[str, Tensor]) -> dict[str, Tensor]:
         new = new.replace("condition_embedder.image_embedder.norm2", "img_emb.proj.4")
         new = new.replace("condition_embedder.image_embedder.pos_embed", "img_emb.emb_pos")
         new = re.sub(r"^proj_out", "head.head", new)
+        new = new.replace(".proj_in.", ".before_proj.").replace(".proj_out.", ".after_proj.")
         new = re.sub(r"^scale_shift_table", "head.modulation", new).replace("scale_shift_table", "modulation")
         new = re.sub(r"(blocks\.\d+)\.norm2", r"\1.norm3", new)
         new = new.replace("attn1.", "self_attn.").replace("attn2.", "cross_attn.").replace("to_out.0", "o")
@@ -103,14 +104,28 @@ def to_original(net: dict[str, Tensor]) -> dict[str, Tensor]:
     return out
 
 
+def residual_autoencoder() -> nn.Module:
+    """Wan 2.2's, of 48 channels and cells of 16 x 16 pixels."""
+    from pipegraph.models.families.wan_variants import MEAN_48, STD_48
+
+    return autoencoder(
+        base_dim=8, decoder_base_dim=12, z_dim=48, is_residual=True, in_channels=12, out_channels=12, patch_size=2,
+        scale_factor_spatial=16, latents_mean=list(MEAN_48), latents_std=list(STD_48),
+    )  # fmt: skip
+
+
 def to_original_vae(net: dict[str, Tensor], blocks: int = 1) -> dict[str, Tensor]:
     """diffusers' Wan VAE weights in the original layout; ``blocks``: its ``num_res_blocks``."""
     inner = {"norm1": "residual.0", "conv1": "residual.2", "norm2": "residual.3", "conv2": "residual.6",
              "conv_shortcut": "shortcut"}  # fmt: skip
     out, row = {}, blocks + 2
+    residual = "encoder.down_blocks.0.resnets.0.conv1.weight" in net
     for name, tensor in net.items():
         new = re.sub(r"^quant_conv", "conv1", name)
         new = re.sub(r"^post_quant_conv", "conv2", new).replace("conv_in", "conv1")
+        new = re.sub(r"(down|up)_blocks\.(\d)\.resnets\.(\d)", r"\1samples.\2.\1samples.\3", new) if residual else new
+        new = re.sub(r"down_blocks\.(\d)\.downsampler", rf"downsamples.\1.downsamples.{blocks}", new)
+        new = re.sub(r"up_blocks\.(\d)\.upsampler\.", rf"upsamples.\1.upsamples.{blocks + 1}.", new)
         new = new.replace("norm_out", "head.0").replace("conv_out", "head.2")
         new = re.sub(r"mid_block\.resnets\.(\d)", lambda m: f"middle.{2 * int(m[1])}", new)
         new = new.replace("mid_block.attentions.0", "middle.1").replace("down_blocks", "downsamples")

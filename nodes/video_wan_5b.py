@@ -1,0 +1,57 @@
+"""Clips of Wan 2.2's 5B model: its latents, which begin with given pictures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from annotated_types import Ge, Le, MultipleOf
+
+from pipegraph.runtime.node import Auto, RunContext, Step, node
+
+from .latent import BatchSize
+from .video_latent import Length
+from .video_wan import fitted
+from .wire import Image, Latent, Vae
+
+Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width")]
+Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height")]
+
+
+@node("Wan22ImageToVideoLatent", category="conditioning/inpaint")
+def wan22_image_to_video_latent(
+    vae: Vae,
+    ctx: RunContext,
+    width: Width = 1280,
+    height: Height = 704,
+    length: Length = 49,
+    batch_size: BatchSize = 1,
+    start_image: Image | None = None,
+) -> Latent:
+    """Make the latent of a clip for Wan 2.2's 5B model: empty, or with given first frames that it keeps.
+
+    Args:
+        vae: The model's VAE (wan2.2_vae).
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames: 1, 5, 9, ...
+        batch_size: How many clips.
+        start_image: The first frames; scaled to cover the size and cut at the centre. Of more than one, 4n + 1 count.
+    """
+    import torch
+
+    facts = vae.latent
+    if (facts.downscale, facts.frames) != (16, 4):
+        raise ValueError(
+            f"this VAE has cells of {facts.downscale} x {facts.downscale} pixels, the 5B model's has 16 x 16: load "
+            "wan2.2_vae"
+        )
+    empty = torch.zeros(batch_size, facts.channels, (length - 1) // 4 + 1, height // 16, width // 16)
+    if start_image is None:
+        return {"samples": empty}
+    start = vae.encode(fitted(start_image, width, height, length, ctx), ctx.warn)
+    samples = facts.process_out(empty)  # what is not given is 0 to the network
+    samples[:, :, : start.shape[2]] = start
+    mask = torch.ones(1, 1, *empty.shape[2:])
+    mask[:, :, : start.shape[2]] = 0
+    latent: dict[str, Any] = {"samples": samples, "noise_mask": mask}
+    return latent
