@@ -158,12 +158,8 @@ def _in_folder(folder: Path) -> Part | None:
     name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
     # Nothing of ours reads the projection.
     name = name.replace("CLIPVisionModelWithProjection", "CLIPVisionModel")
-<<<<<<< HEAD
     config = config | {"vision_use_head": False} if name == "SiglipVisionModel" else config
-    if family := family_of_network(name):
-=======
     if family := family_of_network(name, config):
->>>>>>> 6e51eeb (Make clips with Wan 2.2's 5B model and with VACE)
         kind = "transformer"
     elif family := family_of_control(name):
         kind = "controlnet"
