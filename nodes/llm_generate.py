@@ -239,15 +239,16 @@ def _events(made: Any, kernels: Kernels, convert: Callable[[Any], E]) -> Generat
         yield convert(event)
 
 
-def _note(ctx: RunContext, stats: Any, kernels: Kernels) -> None:
-    ctx.note("llm", stats.record())
+def _note(ctx: RunContext, stats: Any, kernels: Kernels, **more: Any) -> None:
+    ctx.note("llm", {**stats.record(), **more})
     ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
 
 
 def replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut, kernels: Kernels) -> Replied:
     """The outputs of a decode; a reply that was to keep to a form and does not is never passed over in silence."""
-    _note(ctx, reply.stats, kernels)
     cut = [s for s in range(len(reply.texts)) if constraint and not constraint.complete(s)]
+    told = {"cut_sequences": cut} if cut else {}
+    _note(ctx, reply.stats, kernels, finish=list(reply.finish), **told)
     if cut:
         message = (
             f"the reply was cut after {len(reply.tokens.ids[cut[0]])} tokens and does not keep to its form; "

@@ -1,4 +1,4 @@
-"""A prompt, and pictures, to a text in one node."""
+"""A prompt, pictures and frames of a video to a text in one node."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from pipegraph.runtime.node import NodeEvent, RunContext, Step, Under, node, outputs
+from pipegraph.runtime.node import Needs, NodeEvent, RunContext, Step, Under, node, outputs
 
 from .llm import LongText, SeenImage, written_chat
 from .llm_generate import Kernels, MaxTokens, WhenCut, reading, replied, set_up, telling
-from .wire import LLM, Clip, Grammar, Sampling, SeedInt
+from .wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
 
 On = Under("sampling_mode", "on")
+Heard = Annotated[Audio, Needs("sounds", "reads text and pictures and cannot hear")]
+FRAMES = 24
+"""Of a video in a second; one of so many is shown."""
 
 
 @outputs
@@ -31,6 +34,8 @@ def text_generate(
     clip: Clip | LLM,
     prompt: LongText = "",
     image: SeenImage | None = None,
+    video: SeenImage | None = None,
+    audio: Heard | None = None,
     max_length: MaxTokens = 512,
     sampling_mode: Literal["on", "off"] = "off",
     temperature: Annotated[float, Ge(0), Le(100), Step(0.05), On] = 0.7,
@@ -55,6 +60,8 @@ def text_generate(
         clip: What answers: an LLM, or a CLIP whose text encoder is one.
         prompt: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
         image: Pictures that a vision-language model is shown, as in ChatTemplate.
+        video: Frames, 24 a second, of which the model is shown the first of each second, behind the pictures.
+        audio: No language model that is read can hear.
         max_length: The answer ends after so many tokens at the latest.
         sampling_mode: `on` draws tokens, with the settings below; `off` takes the likeliest each time.
         temperature: As in SamplingParams, as are the next ones.
@@ -80,6 +87,8 @@ def text_generate(
     from pipegraph.models.llm.sampling import SamplingParams
 
     llm = _llm_of(clip)
+    if audio is not None:
+        raise ValueError(f"{llm.name} reads text and pictures and cannot hear; take the link from `audio` away")
     if sampling_mode == "on":
         if sampling is not None:
             raise ValueError("sampling_mode is on and settings come over `sampling`, too; keep one of them")
@@ -91,9 +100,9 @@ def text_generate(
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
     if use_default_template:
         switch: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
-        _, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=image)
-    elif image is not None or system or tools:
-        raise ValueError("image, system and tools are parts of a chat, and use_default_template is off")
+        _, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=_shown(image, video))
+    elif image is not None or video is not None or system or tools:
+        raise ValueError("image, video, system and tools are parts of a chat, and use_default_template is off")
     else:
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
@@ -102,6 +111,11 @@ def text_generate(
     reply = yield from telling(made, kernels)
     said = replied(ctx, reply, constraint, when_cut, kernels)
     return Generated(said.text, said.finish, said.valid)
+
+
+def _shown(image: Any, video: Any) -> list[Any]:
+    """Pictures and frames [H, W, C], in order."""
+    return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
 
 
 def _llm_of(clip: Any) -> Any:

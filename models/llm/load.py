@@ -59,13 +59,13 @@ def files_of(name: str) -> list[Path]:
 
 
 def abilities(name: str) -> dict[str, bool]:
-    """Whether a model reads pictures; nothing is said of one that cannot be found."""
+    """Whether a model reads pictures and sounds; nothing is said of one that cannot be found."""
     try:
         path = find(name)
         config = read_json(path / "config.json") if path.is_dir() else {}
     except LookupError:
         return {}
-    return {"pictures": config.get("model_type") in SEEING}
+    return {"pictures": config.get("model_type") in SEEING, "sounds": False}
 
 
 def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: str = "", mapped: bool = False) -> LLM:

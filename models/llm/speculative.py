@@ -17,10 +17,10 @@ from torch import Tensor
 
 from pipegraph.kernels.sample import sample, uniform
 
-from .cache import KVCache
 from .decode import AHEAD, Constraint, Reply, Sequences, Stopper, TokenEvent
 from .llm import LLM, Tokens
 from .prefill import Prefilled, chunks
+from .prefixes import Kept
 from .sampling import Chooser, SamplingParams
 from .session import Session
 from .stats import Stats
@@ -45,7 +45,7 @@ def speculate(
     Args:
         llm: The model whose reply it is.
         prefilled: Of that model.
-        draft: A faster model with the same tokens; it reads what ``prefilled`` holds first.
+        draft: A faster model with the same tokens; it first reads what ``prefilled`` holds and it has not read before.
         params: How tokens are chosen and when to stop. Drafts follow the temperature and the cuts, not the penalties.
         draft_tokens: Guesses for each run of the model.
         constraint, stopper, go_on: As in ``decode``.
@@ -89,7 +89,7 @@ class _Speculation:
         self.work = work
         self.context = min(llm.facts.context, draft.facts.context)
         self.target = Session(llm, prefilled.cache)
-        self.draft = Session(draft, KVCache.empty(draft, len(prefilled.cache), prefilled.cache.kv))
+        self.draft = Session(draft, Kept.of(draft, prefilled.cache.kv).begin(work.held))
         self.guess = Chooser(
             replace(work.params, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, min_tokens=0),
             work.held.ids,
@@ -130,7 +130,8 @@ class _Speculation:
             for s in range(len(ends)):
                 if pending := self._pending(self.target, s):
                     ends[s] = self.target.step([(s, pending)])
-        self.target.keep(range(len(ends)))
+        for session in (self.target, self.draft):
+            session.keep(range(len(ends)))
         cache = self.target.freeze()
         stats = Stats(
             reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),
@@ -143,12 +144,12 @@ class _Speculation:
         return self.decided[sequence][len(session.working.ids[sequence]) :]
 
     def _read_prompts(self) -> None:
-        """Have the draft read what the target has read."""
-        for rows in chunks(Tokens.of(self.decided), 512):
-            last = [(s, ids) for s, ids in rows if len(self.draft.working.ids[s]) + len(ids) == len(self.decided[s])]
-            rows = [(s, ids[:-1] if (s, ids) in last else ids) for s, ids in rows]
-            if rows := [(s, ids) for s, ids in rows if ids]:
+        """Have the draft read what the target has read and it has not."""
+        rest = Tokens.of(self._pending(self.draft, s)[:-1] for s in range(len(self.decided)))
+        for rows in chunks(rest, 512):
+            if rows:
                 self.draft.step(rows)
+                self.draft.keep(s for s, _ in rows)
         self.draft.working.trim()
 
     def _draft(self, active: Sequence[int], count: int) -> tuple[dict[int, list[int]], dict[int, list[Tensor]]]:

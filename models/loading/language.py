@@ -93,9 +93,9 @@ def files_of(path: Path) -> list[Path]:
 
 
 def abilities(name: str) -> dict[str, bool]:
-    """Whether a text encoder can be shown pictures; nothing is said of what cannot be found."""
+    """Whether a text encoder can be shown pictures or hears; nothing is said of what cannot be found."""
     try:
-        return {"pictures": kind_of(resolve("text_encoders", name)) in SEEING}
+        return {"pictures": kind_of(resolve("text_encoders", name)) in SEEING, "sounds": False}
     except LookupError:
         return {}
 

@@ -130,6 +130,8 @@ def test_replies_that_keep_to_a_form() -> None:
         assert result["answer"] == result["text"]
     cut = workflow.run({"say.max_length": 2})
     assert cut["valid"] is False and "does not keep to its form" in cut.warnings[0]
+    told = cut.record["notes"]["say"]["llm"]
+    assert told["finish"] == ["length"] and told["cut_sequences"] == [0]
     with pytest.raises(RunError, match="cut after 2 tokens"):
         workflow.run({"say.max_length": 2, "say.when_cut": "fail"})
     with pytest.raises(RunError, match="no JSON schema"):

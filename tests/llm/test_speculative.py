@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from scipy.stats import chisquare
@@ -9,6 +11,7 @@ from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.sampling import SamplingParams
+from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.speculative import speculate
 
 from .networks import finish, language_model, make, perturbed, prompts
@@ -42,6 +45,26 @@ def test_the_model_itself_as_draft_is_always_right() -> None:
     reply = finish(speculate(llm, start, llm, SamplingParams(max_tokens=21), draft_tokens=4))
     assert reply.stats.acceptance == 1
     assert reply.stats.steps == 4 and set(reply.tokens.lengths) == {21}
+
+
+def test_a_draft_reads_a_prompt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, draft = language_model("llama"), near("llama")
+    read: list[int] = []
+    step = Session.step
+
+    def counted(self: Session, rows: Any, **options: Any) -> torch.Tensor:
+        read.append(sum(len(ids) for _, ids in rows) if self.llm is draft else 0)
+        return step(self, rows, **options)
+
+    monkeypatch.setattr(Session, "step", counted)
+    replies, counts = [], []
+    for _ in range(2):
+        read.clear()
+        start = finish(prefill(llm, Tokens.of(prompts((70,)))))
+        replies.append(finish(speculate(llm, start, draft, SamplingParams(max_tokens=12))).tokens)
+        counts.append(sum(read))
+    assert replies[0] == replies[1]
+    assert counts[0] - counts[1] == 64, "two blocks of 32 are known"
 
 
 @pytest.mark.slow

@@ -287,8 +287,15 @@ def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) ->
     read = ("LLMPrefill", {"llm": ["llm", 0], "tokens": ["chat", "tokens"]})
     say = ("LLMDecode", {"llm": ["llm", 0], "cache": ["read", 0], "max_tokens": 9})
     assert said == _graph(place.name, chat=chat, read=read, say=say).run()["text"]
+    film = {"clip": ["llm", 0], "prompt": "What is it?", "max_length": 9, "video": ["film", 0]}
+    frames = ("EmptyImage", {"width": 60, "height": 40, "batch_size": 48, "color": 255})  # two seconds
+    assert said == _graph(place.name, say=("TextGenerate", film), film=frames).run()["text"]
     drawn = ask | {"image": picture, "sampling_mode": "on", "sampling_mode.temperature": 2.0}
     assert said != _graph(place.name, say=("TextGenerate", drawn | {"sampling_mode.seed": 3})).run()["text"]
+    clip = ("CreateVideo", {"images": picture})
+    parts = ("GetVideoComponents", {"video": ["clip", 0]})
+    with pytest.raises(GraphError, match=r'audio.*the model of "llm" reads text and pictures and cannot hear'):
+        _graph(place.name, say=("TextGenerate", ask | {"audio": ["parts", 1]}), clip=clip, parts=parts).run()
     shutil.copytree(llm_folder, place.parent / "blind", dirs_exist_ok=True)
     with pytest.raises(GraphError, match=r'image.*the model of "llm" reads text only'):
         _graph("blind", say=("TextGenerate", ask | {"image": picture})).run()
