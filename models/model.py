@@ -17,6 +17,7 @@ from .family import Family, Inputs, LatentFormat
 if TYPE_CHECKING:
     from .adapters.lora import Lora
     from .sampling.model_sampling import ModelSampling
+    from .step_cache import CachedRun, StepCache
 
 VAE_LATENTS: Final = ("concat_latent_image", "vace_inactive", "vace_reactive")
 """Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire."""
@@ -94,6 +95,8 @@ class Model:
     """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
     name: str = ""
     patches: tuple[Patch, ...] = ()
+    step_cache: StepCache | None = None
+    """When steps of a run may be reused instead of computed."""
     begins_with: Tensor | None = None
     """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its clips begin with."""
 
@@ -153,13 +156,16 @@ class Model:
         return math.inf if percent <= 0 else 0.0 if percent >= 1 else self.sampling.percent_to_sigma(percent)
 
     @torch.no_grad()
-    def predict(self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared]) -> list[Tensor]:
+    def predict(
+        self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared], cached: CachedRun | None = None
+    ) -> list[Tensor]:
         """Ask the network what picture lies behind the state.
 
         Args:
             x: State float32 [B, C, H, W].
             sigma: Noise level of each picture, [B], or of each place, [B, 1, ...] of x's size.
             prepared: What :meth:`prepare` gave.
+            cached: Memory of the run, where steps may be reused.
 
         Returns:
             The denoised picture x0 for each entry, float32, of the shape of its area of x.
@@ -168,19 +174,39 @@ class Model:
         for i, entry in enumerate(prepared):
             groups.setdefault(entry.batch_key(), []).append(i)
         denoised: dict[int, Tensor] = {}
+        reused = cached is not None and cached.begin(
+            self.sampling.network_input(sigma, x), float(sigma.max()),
+            frozenset(tuple(id(prepared[i]) for i in members) for members in groups.values()),
+        )  # fmt: skip
         with self._adapted():
             for members in groups.values():
-                found = self._predict_together(x, sigma, [prepared[i] for i in members])
+                found = self._predict_together(x, sigma, [prepared[i] for i in members], cached, reused=reused)
                 denoised.update(zip(members, torch.split(found, len(x)), strict=True))
+        if cached is not None and not reused:
+            cached.end()
         return [denoised[i] for i in range(len(prepared))]
 
-    def _predict_together(self, x: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
+    def _predict_together(
+        self, x: Tensor, sigma: Tensor, entries: Sequence[Prepared], cached: CachedRun | None, *, reused: bool
+    ) -> Tensor:
         """One call of the network for entries of equal keys; x0 [entries * B, C, h, w]."""
         count, first = len(entries), entries[0]
         part = first.crop(x)
         sigma = first.crop(sigma) if sigma.ndim > 1 else sigma
         state = self.sampling.network_input(sigma, part).to(self.device, self.dtype)
         state = state.repeat(count, *[1] * (x.ndim - 1))
+        key = tuple(id(e) for e in entries)
+        if cached is not None and reused:
+            output = cached.reuse(key, state).to(x.device)
+        else:
+            output = self._ask(state, sigma, entries).to(x.device)
+            if cached is not None:
+                cached.learn(key, state.to(x.device), output)
+        return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
+
+    def _ask(self, state: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
+        """The network's output for entries of equal keys, float32 of the state's shape."""
+        count, first = len(entries), entries[0]
         timestep = self.sampling.timestep(sigma).to(self.device).repeat(count, *[1] * (sigma.ndim - 1))
         batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
         inputs = Inputs(batched, first.inputs.shared)
@@ -188,8 +214,7 @@ class Model:
         with ExitStack() as around:
             for patch in self.patches:
                 around.enter_context(patch.around(self, state))
-            output = self.family.call(self.network, state, timestep, inputs, residuals).float().to(x.device)
-        return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
+            return self.family.call(self.network, state, timestep, inputs, residuals).float()
 
     def _residuals(
         self, state: Tensor, timestep: Tensor, inputs: Inputs, entries: Sequence[Prepared], sigma: float

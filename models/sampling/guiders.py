@@ -126,6 +126,8 @@ class GuidedDenoiser:
     def __init__(self, model: Model, branches: Sequence[_Branch], cfg: float) -> None:
         self.model, self._branches, self._cfg = model, branches, cfg
         self.sampling: ModelSampling = model.sampling
+        self.cached = model.step_cache.run(model.sampling) if model.step_cache else None
+        """What is known of the last steps, where some may be reused."""
         self.calls = 0
         """How often the model was asked."""
         self.rows = 0
@@ -145,7 +147,7 @@ class GuidedDenoiser:
             levels = x.new_full((len(x),), sigma)
             if share is not None:
                 levels = (sigma * share).expand(len(x), 1, *x.shape[2:])
-            predictions = self.model.predict(x, levels, asked)
+            predictions = self.model.predict(x, levels, asked, self.cached)
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
         split = len(acting[0])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .findings import findings
 from .guiders import GuidedDenoiser, Guider, fit_mask
 from .model_sampling import ModelSampling
 from .noise import ItemNoise, Noise, initial_noise
@@ -28,9 +29,12 @@ class Report:
     sigma_last: float | None
     rows_per_step: int
     """Pictures in a call of the model: batch size times conditionings."""
+    step_cache: dict[str, Any] | None = None
+    """What EasyCache did, where it was asked for."""
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """For the run record: without what was not asked for."""
+        return {k: v for k, v in asdict(self).items() if v is not None or k != "step_cache"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,6 +67,9 @@ def sample(
     if guider.model.begins_with is not None and sampler.name != "ar_video":
         raise ValueError(f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
                          "sampler of SamplerARVideo")  # fmt: skip
+    if guider.model.step_cache and sampler.name == "ar_video":
+        raise ValueError("clips that are made block by block take few steps, of which none is reused: leave out "
+                         "EasyCache")  # fmt: skip
     if guider.model.patches and sampler.name == "ar_video":
         raise ValueError("clips that are made block by block have an attention of their own: leave out "
                          "SlidingTileAttention")  # fmt: skip
@@ -107,7 +114,11 @@ def _run(
             yield step
     except StopIteration as stop:
         x = sampling.inverse_noise_scaling(last, stop.value)
-    report = Report(sampler.name, len(levels) - 1, denoiser.calls, first, last, denoiser.rows)
+    cached = denoiser.cached
+    if model.step_cache and cached and (told := findings()) is not None and (cached.reused or model.step_cache.verbose):
+        told["step cache"] = cached
+    calls, reuse = (denoiser.calls - cached.reused, cached.report()) if cached else (denoiser.calls, None)
+    report = Report(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
     return model.process_out(x).cpu(), model.process_out(prediction).cpu(), report
 
 
