@@ -207,10 +207,10 @@ def _load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
 
 def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder | GlyphEncoder:
     from .load import load_encoder
-    from .tokenizers import tokenizer_folder
+    from .tokenizers import find_tokenizer
 
     if facts.kind != "byt5":
-        return load_encoder(facts, part, tokenizer_folder(family, facts, part.origin), place, {})
+        return load_encoder(facts, part, find_tokenizer(family, facts, part.origin), place, {})
     from ..text_glyph import GlyphEncoder
     from .networks import build
 

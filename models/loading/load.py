@@ -28,7 +28,7 @@ from .language import load_language_encoders
 from .networks import build, compute_dtype
 from .parts import ENCODERS, Part, part, parts
 from .source import Source, scheduler_of
-from .tokenizers import load_tokenizer, tokenizer_folder
+from .tokenizers import find_tokenizer, load_tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEn
                             f"({', '.join(e.name for e in family.encoders)})")  # fmt: skip
         for kind in usable:
             facts, network = wanted[kind], found[kind]
-            folder = tokenizer_folder(family, facts, network.origin)
+            folder = find_tokenizer(family, facts, network.origin)
             encoders[facts.name] = load_encoder(facts, network, folder, place, card)
     return TextEncoder(family, encoders, ", ".join(dict.fromkeys(names)), tuple(card.get("vocabulary", ())))
 

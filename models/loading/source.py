@@ -17,7 +17,7 @@ from . import language, ltx
 from .card import card_file, read_card
 from .headers import LoadError, read_json
 from .parts import ENCODERS, Part, part, parts
-from .tokenizers import tokenizer_folder
+from .tokenizers import find_tokenizer, tokenizer_files
 
 _UMT5: Final = ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors"))
 COMPANIONS: Final = {
@@ -49,7 +49,7 @@ class Source:
     family: Family
     parts: Mapping[str, Part]
     tokenizers: Mapping[str, Path]
-    """Folders by encoder name."""
+    """Folders, or files of weights that hold one, by encoder name."""
     scheduler: Mapping[str, Any] = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
     """``card.json`` of shipped models: recommendation, length of prompts, words."""
@@ -60,7 +60,7 @@ class Source:
     def files(self) -> list[Path]:
         """Every file that says something about the result."""
         found = [f for p in self.parts.values() for f in p.files]
-        found += [f for folder in self.tokenizers.values() for f in sorted(folder.iterdir()) if f.is_file()]
+        found += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
         found += language.files_of(self.path) if self.family.text else []
         extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
         return [*found, *(f for f in extra if f.is_file())]
@@ -91,7 +91,7 @@ def checkpoint(name: str) -> Source:
             completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
     found = ltx.united(found) if family.id == "ltxv" else found
     there = [e for e in family.encoders if e.kind in found]
-    tokenizers = {e.name: tokenizer_folder(family, e, found[e.kind].origin) for e in there}
+    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in there}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
@@ -101,7 +101,7 @@ def encoder_files(path: Path) -> list[Path]:
     files = [f for p in found.values() for f in p.files]
     for p in found.values():
         for facts in (e for e in p.family.encoders if e.kind == p.kind):
-            files += [f for f in sorted(tokenizer_folder(p.family, facts, p.origin).iterdir()) if f.is_file()]
+            files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
     card = card_file(path)
     return [*files, card] if card.is_file() else files
 

@@ -1,14 +1,16 @@
-"""Where tokenizers lie for weights that come without them. Torch-free to import."""
+"""Where tokenizers lie: in the weights' own file, beside it, or elsewhere. Torch-free to import."""
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from ..family import EncoderFacts, Family
 from ..paths import hub_cache, hub_snapshot, model_roots
 from ..text_families import LanguageFamily
-from .headers import LoadError
+from .headers import LoadError, read_header
 
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),
@@ -18,12 +20,20 @@ _REPOS = {
 """Hub repositories with the right vocabulary, and the folder in them."""
 
 
-def tokenizer_folder(family: Family | LanguageFamily, facts: EncoderFacts, weights: Path) -> Path:
-    """The folder of an encoder's tokenizer: beside its weights, in the model folders, or in the local hub cache.
+_SPIECE: Final = "spiece_model"
+"""The tensor by which ComfyUI's files of T5 and UMT5 carry their SentencePiece model, as bytes."""
+
+
+def find_tokenizer(family: Family | LanguageFamily, facts: EncoderFacts, weights: Path) -> Path:
+    """An encoder's tokenizer: the file of its weights, where that holds one, else a folder.
+
+    The folder lies beside the weights, in the model folders, or in the local hub cache.
 
     Raises:
         LoadError: it is nowhere; says where it was looked for.
     """
+    if weights.is_file() and _SPIECE in read_header(weights).tensors:
+        return weights
     base = weights if weights.is_dir() else weights.parent
     own = base.name if base.name.startswith("text_encoder") else facts.folder
     component = own.replace("text_encoder", "tokenizer")
@@ -41,14 +51,55 @@ def tokenizer_folder(family: Family | LanguageFamily, facts: EncoderFacts, weigh
     )
 
 
-def load_tokenizer(folder: Path, kind: str) -> Any:
-    """A fast tokenizer of transformers from a folder that holds its files."""
+def tokenizer_files(place: Path) -> list[Path]:
+    """The files of a tokenizer that :func:`find_tokenizer` gave."""
+    return [place] if place.is_file() else [f for f in sorted(place.iterdir()) if f.is_file()]
+
+
+def load_tokenizer(place: Path, kind: str) -> Any:
+    """A fast tokenizer of transformers from a folder that holds its files, or from a file of weights that holds it."""
     import transformers
 
+    folder = place
+    if place.is_file():
+        return _of_spiece(place, _tensor(place))
+    if kind != "clip" and not (folder / "tokenizer.json").is_file():
+        return _of_spiece(folder, (folder / "spiece.model").read_bytes())
     if (folder / "tokenizer_config.json").is_file():
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
     name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast", "umt5": "T5TokenizerFast"}[kind]
     return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
+
+
+def _tensor(path: Path) -> bytes:
+    entry = read_header(path).tensors[_SPIECE]
+    if entry.dtype not in ("U8", "I8"):
+        raise LoadError(f"{path}: `{_SPIECE}` is {entry.dtype}, not bytes")
+    with path.open("rb") as file:
+        file.seek(entry.begin)
+        return file.read(prod(entry.shape))
+
+
+def _of_spiece(origin: Path, model: bytes) -> Any:
+    """T5's fast tokenizer of a SentencePiece model.
+
+    transformers leaves out that unknown characters become bytes, where the model says so.
+    """
+    from sentencepiece import SentencePieceProcessor
+    from tokenizers.models import Unigram
+    from transformers import T5TokenizerFast
+
+    try:
+        pieces = SentencePieceProcessor(model_proto=model)
+    except RuntimeError as e:
+        raise LoadError(f"{origin}: its SentencePiece model is broken") from e
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "spiece.model").write_bytes(model)
+        made = T5TokenizerFast.from_pretrained(folder, local_files_only=True, extra_ids=0)
+    ids = range(len(pieces))
+    vocabulary = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in ids]
+    made.backend_tokenizer.model = Unigram(vocabulary, pieces.unk_id(), any(map(pieces.is_byte, ids)))
+    return made
 
 
 def _is_tokenizer(folder: Path) -> bool:
