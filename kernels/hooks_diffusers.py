@@ -16,7 +16,7 @@ from .dispatch import KernelError
 
 NAME = "pipegraph"
 SELF = "pipegraph_self"
-"""The same for the tokens of a clip among themselves, see ``self_attention``."""
+"""The same for attention that ``of_clip`` tells of, see ``self_attention``."""
 Attend = Callable[[Tensor, Tensor, Tensor, "float | None"], Tensor]
 """q, k, v (B, S, H, D) and scale -> (B, S, H, D)"""
 _self: ContextVar[Attend | None] = ContextVar("pipegraph_self_attention", default=None)
@@ -35,8 +35,7 @@ def install(model: nn.Module) -> None:
         if processor is None or isinstance(processor, LayerAttnProcessor):
             continue
         if hasattr(processor, "_attention_backend"):
-            alone = type(part).__name__ == "WanAttention" and not part.is_cross_attention
-            processor._attention_backend = own if alone else backend
+            processor._attention_backend = own if of_clip(part) else backend
         elif isinstance(part, Attention) and (
             type(processor) is AttnProcessor2_0 or (type(processor) is AttnProcessor and part.norm_q is None)
         ):  # AttnProcessor forgets the norms of q and k
@@ -124,9 +123,16 @@ def _attend(
     return out.transpose(1, 2), lse.transpose(1, 2)
 
 
+def of_clip(part: nn.Module) -> str:
+    """Whose tokens attend to each other in an attention: ``clip``, ``clip and text`` (in this order), or others, ""."""
+    if type(part).__name__ == "WanAttention":
+        return "" if part.is_cross_attention else "clip"
+    return "clip and text" if getattr(getattr(part, "processor", None), "joins_clip_and_text", False) else ""
+
+
 @contextmanager
 def self_attention(run: Attend) -> Iterator[None]:
-    """Let Wan's self-attentions compute ``run`` inside a ``with``, in this thread (context) only."""
+    """Let the attentions that ``of_clip`` tells of compute ``run`` inside a ``with``, in this thread (context) only."""
     token = _self.set(run)
     try:
         yield

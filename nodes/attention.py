@@ -26,14 +26,14 @@ def sliding_tile_attention(
 ) -> Model:
     """Let each part of a clip attend to the parts around it only: less work on long clips, and other results.
 
-    The tokens of the clip are cut into tiles, and each tile sees a window of tiles around it. Networks of the Wan
-    family; attention to text is as it was. How far the results of attention are off at the first step, and the share of
-    the pairs that is computed, are said as a warning.
+    The tokens of the clip are cut into tiles, and each tile sees a window of tiles around it. Networks of Wan and
+    HunyuanVideo; between clip and text attention is as it was. How far the results of attention are off at the first
+    step, and the share of the pairs that is computed, are said as a warning.
 
     Args:
         model: The model to change.
-        tile_frames: Length of a tile in tokens; a token of Wan is a latent frame long.
-        tile_height: Height of a tile in tokens, each 16 pixels (32 with the VAE of Wan 2.2 5B).
+        tile_frames: Length of a tile in tokens; a token is a latent frame long.
+        tile_height: Height of a tile in tokens, each 16 pixels (32 of Wan 2.2 5B).
         tile_width: Width of a tile in tokens.
         window_frames: How many tiles are seen along time; at the ends of the clip the window is moved inside.
         window_height: How many tiles are seen from top to bottom.
@@ -41,10 +41,7 @@ def sliding_tile_attention(
     """
     from pipegraph.models.video.sliding_tiles import SlidingTiles
 
-    if reason := SlidingTiles.refuses(model.network):
-        raise ValueError(reason)
-    tiles = SlidingTiles(
-        (tile_frames, tile_height, tile_width), (window_frames, window_height, window_width)
-    )  # fmt: skip
+    tile, window = (tile_frames, tile_height, tile_width), (window_frames, window_height, window_width)
+    tiles = SlidingTiles.of(model.network, tile, window)
     others = tuple(p for p in model.patches if not isinstance(p, SlidingTiles))
     return replace(model, patches=(*others, tiles))

@@ -25,6 +25,9 @@ _WHOLE = {"HunyuanVideo15AttnBlock": attend_15, "HunyuanVideoMidBlock3D": middle
 class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
     """Attention of clip and text together, as in both versions; the mask is not read."""
 
+    joins_clip_and_text = True
+    """So says ``hooks_diffusers.of_clip``."""
+
     def __call__(
         self,
         attn: Any,

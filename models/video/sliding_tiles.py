@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from math import prod
+from typing import Any, Final, Self
 
 from torch import Tensor
 
 from pipegraph.kernels.attention import attention
-from pipegraph.kernels.hooks_diffusers import self_attention
+from pipegraph.kernels.hooks_diffusers import of_clip, self_attention
 from pipegraph.kernels.tiled_attention import Size, tiled_attention, tiles_of
 
 from ..model import Model
@@ -24,7 +25,7 @@ class Loss:
     """What the first call of a run has lost against attention to all tokens."""
 
     share: float
-    """Pairs of tokens that are computed, of all."""
+    """Pairs of the clip's tokens that are computed, of all."""
     errors: list[float] = field(default_factory=list)
     """Relative error (Frobenius norm) of each self-attention, in the order of the layers."""
 
@@ -32,32 +33,40 @@ class Loss:
         worst = max(range(len(self.errors)), key=self.errors.__getitem__)
         mean = sum(self.errors) / len(self.errors)
         return (
-            f"sliding tiles: self-attention computes {self.share:.1%} of the pairs of tokens; at the first step its "
-            f"results are off by {mean:.2%} (at most {self.errors[worst]:.2%}, in block {worst})"
+            f"sliding tiles: self-attention computes {self.share:.1%} of the pairs of the clip's tokens; at the first "
+            f"step its results are off by {mean:.2%} (at most {self.errors[worst]:.2%}, in layer {worst})"
         )
 
 
 @dataclass(frozen=True)
 class SlidingTiles:
-    """A patch of models whose network has the attention of Wan; see :mod:`pipegraph.kernels.tiled_attention`."""
+    """A patch of models, see :mod:`pipegraph.kernels.tiled_attention`; made by ``of``."""
 
     tile: Size
     window: Size
+    text: bool
+    """Text follows the tokens of the clip and attends with them."""
 
-    @staticmethod
-    def refuses(network: Any) -> str:
-        """Why a network cannot be patched; empty if it can."""
+    @classmethod
+    def of(cls, network: Any, tile: Size, window: Size) -> Self:
+        """For a network.
+
+        Raises:
+            ValueError: it cannot be patched.
+        """
         if getattr(network, "_parallel_config", None) is not None:
-            return "sliding tiles and --parallel cannot be used together: several processes share the tokens"
-        attentions = [m for m in network.modules() if type(m).__name__ == "WanAttention"]
-        if any(not m.is_cross_attention for m in attentions):
-            return ""
-        return f"sliding tiles are for networks of the Wan family; this is a {type(network).__name__}"
+            raise ValueError("sliding tiles and --parallel cannot be used together: several processes share the tokens")
+        kinds = {of_clip(part) for part in network.modules()} - {""}
+        if len(kinds) != 1:
+            name = type(network).__name__
+            raise ValueError(f"sliding tiles are for networks of Wan and HunyuanVideo; this is a {name}")
+        return cls(tile, window, kinds == {"clip and text"})
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
         """Let the self-attentions of one call see their windows only; the first call of a run is measured."""
-        patch = model.network.config.patch_size
+        config = model.network.config
+        patch = (config.patch_size_t, *[config.patch_size] * 2) if self.text else config.patch_size
         grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))  # type: ignore[assignment]
         found, loss = findings(), None
         if found is not None and _NAME not in found:
@@ -65,7 +74,8 @@ class SlidingTiles:
 
         def attend(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Tensor:
             q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-            out = tiled_attention(q, k, v, grid, self.tile, self.window, scale=scale)
+            text = max(0, q.shape[2] - prod(grid)) if self.text else 0
+            out = tiled_attention(q, k, v, grid, self.tile, self.window, text=text, scale=scale)
             if loss is not None:
                 whole = attention(q, k, v, scale=scale).float()
                 loss.errors.append(float((out.float() - whole).norm() / whole.norm()))

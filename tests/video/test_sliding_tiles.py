@@ -1,4 +1,4 @@
-"""Sliding tiles in a Wan network: off unless asked for, exact where all is seen, measured where not."""
+"""Sliding tiles in networks of Wan and HunyuanVideo: off unless asked for, exact where all is seen, else measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.findings import finding
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.nodes.attention import sliding_tile_attention
+from pipegraph.nodes.conditioning import flux_guidance
 from pipegraph.nodes.sampling_types import sampling_events
+
+from . import hunyuan_tiny
 
 SIZE = (3, 7, 10)
 """Latent frames, rows and columns: 3 x 4 x 5 tokens, which no tile divides."""
@@ -35,6 +38,13 @@ def predict(model: Model) -> Tensor:
     return model.predict(x, torch.tensor([0.7]), model.prepare(text, x))[0]
 
 
+def visible() -> Tensor:
+    """Which of 3 x 4 x 5 tokens see which with ``NARROW``."""
+    places = torch.cartesian_prod(torch.arange(3), torch.arange(4), torch.arange(5)) // 2
+    first = torch.stack([places[:, 0], places[:, 1], (places[:, 2] - 1).clamp(0, 1)], 1)[:, None]
+    return ((places >= first) & (places < first + torch.tensor([1, 1, 2]))).all(-1)
+
+
 def test_windows_over_all_change_nothing(model: Model) -> None:
     want = predict(model)
     torch.testing.assert_close(predict(sliding_tile_attention(model, **TILES)), want, rtol=1e-5, atol=1e-5)
@@ -43,11 +53,7 @@ def test_windows_over_all_change_nothing(model: Model) -> None:
 
 def test_equals_a_mask(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """Self-attention with the mask of tiles 2 x 2 x 2; attention to text without."""
-    got = predict(sliding_tile_attention(model, **NARROW))
-    places = torch.cartesian_prod(torch.arange(3), torch.arange(4), torch.arange(5)) // 2
-    first = torch.stack([places[:, 0], places[:, 1], (places[:, 2] - 1).clamp(0, 1)], 1)[:, None]
-    wide = torch.tensor([1, 1, 2])
-    seen = ((places >= first) & (places < first + wide)).all(-1)
+    got, seen = predict(sliding_tile_attention(model, **NARROW)), visible()
 
     def masked(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Tensor:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
@@ -59,6 +65,35 @@ def test_equals_a_mask(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (got - predict(model)).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("version", ["1", "15"])
+def test_text_that_attends_with_the_clip(version: str, load: Any, tmp_path: Path) -> None:
+    """HunyuanVideo: text sees all and is seen by all, clips as in Wan."""
+    getattr(hunyuan_tiny, f"make_{version}")(tmp_path / "it")
+    model, clip, _ = load(tmp_path / "it")
+    config = model.network.config
+    channels, patch = model.latent.channels, (config.patch_size_t, config.patch_size, config.patch_size)
+    x = torch.randn(1, channels, *(n * p for n, p in zip((3, 4, 5), patch, strict=True)))
+    text = flux_guidance(clip.encode(clip.tokenize("a red apple")), 4.0)
+
+    def predict(model: Model) -> Tensor:
+        return model.predict(x, torch.tensor([0.7]), model.prepare(text, x))[0]
+
+    want, seen = predict(model), visible()
+
+    def masked(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Tensor:
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        mask = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool)
+        assert q.shape[2] > 60  # 3 x 4 x 5 and text
+        mask[:60, :60] = seen
+        return attention(q, k, v, mask=mask, scale=scale).transpose(1, 2)
+
+    torch.testing.assert_close(predict(sliding_tile_attention(model, **TILES)), want, rtol=1e-5, atol=1e-5)
+    got = predict(sliding_tile_attention(model, **NARROW))
+    with hooks_diffusers.self_attention(masked):
+        torch.testing.assert_close(got, predict(model), rtol=1e-5, atol=1e-5)
+    assert (got - want).abs().max() > 1e-4
+
+
 def test_what_is_lost_is_measured_once(model: Model) -> None:
     found: dict[str, Any] = {}
     with finding(found):
@@ -67,7 +102,7 @@ def test_what_is_lost_is_measured_once(model: Model) -> None:
     (loss,) = found.values()
     assert len(loss.errors) == 2 and all(0.01 < e < 2 for e in loss.errors)  # one call, a layer each
     assert 0.1 < loss.share < 0.5
-    assert "of the pairs of tokens" in str(loss)
+    assert "of the pairs of the clip's tokens" in str(loss)
     exact: dict[str, Any] = {}
     with finding(exact):
         predict(sliding_tile_attention(model, **TILES))
@@ -94,7 +129,7 @@ def test_the_last_of_two_holds_and_other_networks_are_refused(model: Model) -> N
     class Other:
         network = torch.nn.Linear(2, 2)
 
-    with pytest.raises(ValueError, match="Wan family; this is a Linear"):
+    with pytest.raises(ValueError, match="of Wan and HunyuanVideo; this is a Linear"):
         sliding_tile_attention(Other())  # type: ignore[arg-type]
 
 
