@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .dispatch import Backend, KernelError, Op, define, register
+from .linear import linear
 from .linear_torch import gemm
 from .linear_torch import reference as linear_reference
 from .linear_values import Activation, PackedWeight
@@ -97,8 +98,12 @@ def reference(x: Tensor, weights: Weights, offsets: Tensor, bias: Tensor | None,
 
 
 def each(x: Tensor, weights: Weights, offsets: Tensor, bias: Tensor | None, act: Activation | None) -> Tensor:
-    """One matrix product of torch for each expert that has rows."""
-    return _each(gemm, x, weights, offsets, bias, act)
+    """One matrix product for each expert that has rows: torch's, or of a packed weight what ``linear`` chooses."""
+    return _each(gemm if isinstance(weights, Tensor) else _chosen, x, weights, offsets, bias, act)
+
+
+def _chosen(x: Tensor, weight: PackedWeight, bias: Tensor | None, _: Any, act: Activation | None, *__: Any) -> Tensor:
+    return linear(x, weight, bias, act=act)
 
 
 def _each(

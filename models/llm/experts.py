@@ -11,9 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.grouped_linear import grouped_linear
 
 NAME = "pipegraph_llm"
+PARTS = ("gate", "up", "down")
+"""Layers of a mixture whose matrices are packed or mapped, those of all experts one below the other."""
 _counts: ContextVar[dict[int, Tensor] | None] = ContextVar("pipegraph_llm_experts", default=None)
 
 
@@ -44,10 +47,13 @@ def forward(layer: Any, hidden: Tensor, chosen: Tensor, weights: Tensor) -> Tens
         counts[id(layer)] = counts[id(layer)] + sizes if id(layer) in counts else sizes
     offsets = torch.nn.functional.pad(sizes.cumsum(0), (1, 0)).int()
     row = order // each
-    up = "gate_up_proj" if layer.has_gate else "up_proj"
-    x = _project(layer, up, hidden[row], offsets)
-    x = layer._apply_gate(x) if layer.has_gate else layer.act_fn(x)
-    x = _project(layer, "down_proj", x, offsets)
+    if "down" in layer._modules:
+        x = _packed(layer, hidden[row], sizes)
+    else:
+        up = "gate_up_proj" if layer.has_gate else "up_proj"
+        x = _project(layer, up, hidden[row], offsets)
+        x = layer._apply_gate(x) if layer.has_gate else layer.act_fn(x)
+        x = _project(layer, "down_proj", x, offsets)
     if layer.has_post_expert_norm:
         x = layer.post_expert_norm(x)
     x = x * weights.reshape(-1)[order, None]
@@ -62,3 +68,33 @@ def _project(layer: Any, name: str, x: Tensor, offsets: Tensor) -> Tensor:
         offsets,
         getattr(layer, f"{name}_bias") if layer.has_bias else None,
     )
+
+
+def _packed(layer: Any, x: Tensor, sizes: Tensor) -> Tensor:
+    """Rows sorted by expert, ``sizes`` of each, through ``PARTS``: only experts with rows are looked at."""
+    used = sizes.nonzero().flatten().tolist()
+    offsets = torch.nn.functional.pad(sizes[used].cumsum(0), (1, 0)).int()
+    gate, up, down = ([_each(layer, name)[e] for e in used] for name in PARTS)
+    x = layer._apply_gate(torch.cat([_grouped(x, weights, offsets) for weights in (gate, up)], -1))
+    return _grouped(x, down, offsets)
+
+
+def _grouped(x: Tensor, weights: list[Any], offsets: Tensor) -> Tensor:
+    return grouped_linear(x, torch.stack(weights) if isinstance(weights[0], Tensor) else weights, offsets)
+
+
+def _each(layer: Any, name: str) -> list[Any]:
+    """The matrix of each expert, without a copy; remembered as long as the layer has that weight."""
+    part = layer._modules[name]
+    whole, found = part.__dict__.get("each", (None, []))
+    if whole is not part.weight:
+        rows = part.out_features // layer.num_experts
+        found = [_rows(part.weight, slice(e * rows, (e + 1) * rows)) for e in range(layer.num_experts)]
+        part.__dict__["each"] = part.weight, found
+    return found
+
+
+def _rows(weight: Any, part: slice) -> Any:
+    if isinstance(weight, Tensor):
+        return weight[part]
+    return GgufWeight(weight.data[part], weight.kind) if isinstance(weight, GgufWeight) else weight.rows(part)

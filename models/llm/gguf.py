@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from ..loading.headers import Header, LoadError, read_header
 from ..loading.pieces import Piece
 from ..loading.reading import Reader
 from ..quantize import count_bytes
+from .experts import PARTS
 from .gguf_families import FACTORS, TOP, Family, config_of, family_of
 from .gguf_tokenizer import gguf_tokenizer
 from .llm import LLM
@@ -94,11 +96,15 @@ def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> Non
     pieces, family = _pieces(header), family_of(header)
     factors, *_ = (pieces.pop(name, None) for name in FACTORS)
     named = {_name(name, family, header.path): piece for name, piece in pieces.items()}
-    wanted = dict(network.named_parameters())
+    mixtures = {path: part for path, part in network.named_modules() if path.endswith(".experts")}
+    experts = {path: {x: named.pop(f"{path}.{x}.weight", None) for x in PARTS} for path in mixtures}
+    wanted = {n: p for n, p in network.named_parameters() if n.rpartition(".")[0] not in mixtures}
     tied = network.config.tie_word_embeddings
     if tied:
         wanted.pop("lm_head.weight", None)
-    if missing := wanted.keys() - named.keys():
+    missing = wanted.keys() - named.keys()
+    missing |= {f"{path}.{x}" for path, parts in experts.items() for x, piece in parts.items() if piece is None}
+    if missing:
         raise LoadError(f"{header.path}: tensors are missing: {', '.join(sorted(missing)[:5])}")
     if extra := named.keys() - wanted.keys():
         raise LoadError(f"{header.path}: tensors have no place in {type(network).__name__}: {sorted(extra)[:5]}")
@@ -111,6 +117,9 @@ def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> Non
             else:
                 value = _read(reader, piece, dtype, _heads(name, network.config) if family.turned else 0)
             _put(network, name, value, dtype, mapped)
+        for path, parts in experts.items():
+            for x, piece in parts.items():
+                _put_experts(mixtures[path], x, piece, reader, dtype, mapped)
         if factors is not None:
             network.model.rotary_emb.inv_freq /= reader.dense(factors, torch.float32)
     if tied:
@@ -173,6 +182,24 @@ def _put(network: nn.Module, name: str, value: Tensor | GgufWeight, dtype: torch
         network.set_submodule(path, made)
     else:
         owner._parameters[leaf] = nn.Parameter(value.dequantize(dtype), requires_grad=False)
+
+
+def _put_experts(layer: nn.Module, name: str, piece: Piece, reader: Reader, dtype: torch.dtype, mapped: bool) -> None:
+    """Give a mixture the matrices of all its experts, one below the other in a layer of its own."""
+    experts, inner, width = layer.num_experts, layer.intermediate_dim, layer.hidden_dim
+    shape = (experts, width, inner) if name == "down" else (experts, inner, width)
+    if piece.shape != shape:
+        raise LoadError(f"{piece.file}: `{piece.key}` is {list(piece.shape)}, not {list(shape)}")
+    rows = replace(piece, shape=(shape[0] * shape[1], shape[2]))
+    with torch.device("meta"):
+        made = nn.Linear(shape[2], shape[0] * shape[1], bias=False)
+    value = _read(reader, rows, dtype, 0)
+    if isinstance(value, Tensor):
+        made.weight = nn.Parameter(value, requires_grad=False)
+    else:
+        KernelLinear.pack(made, _kept(value, mapped))
+    layer.add_module(name, made)
+    layer._parameters.pop("down_proj" if name == "down" else "gate_up_proj", None)
 
 
 def _kept(weight: GgufWeight, mapped: bool) -> PackedWeight:

@@ -14,6 +14,7 @@ _PLAIN: Final = {
     "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
     "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
 }  # fmt: skip
+_EXPERTS: Final = {"ffn_gate_inp": "mlp.gate"} | {f"ffn_{x}_exps": f"mlp.experts.{x}" for x in ("gate", "up", "down")}
 TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 FACTORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 """What wavelengths are multiplied by: Llama 3.1's, and Phi 3's for long and for short prompts."""
@@ -46,9 +47,8 @@ def family_of(header: Header) -> Family:
     arch = str(header.metadata.get("general.architecture"))
     if arch in FAMILIES:
         return FAMILIES[arch]
-    why = "; experts are read from folders only" if "moe" in arch else ""
     known = ", ".join(FAMILIES)
-    raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}{why}")
+    raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}")
 
 
 def told(header: Header, name: str, default: Any = None) -> Any:
@@ -111,6 +111,17 @@ def _qwen2(header: Header) -> dict[str, Any]:
     return {"head_dim": _head(header), "rope_parameters": _rope(header)}
 
 
+def _qwen3moe(header: Header) -> dict[str, Any]:
+    inner = told(header, "expert_feed_forward_length")
+    return _llama(header) | {
+        "intermediate_size": told(header, "feed_forward_length", inner),
+        "moe_intermediate_size": inner,
+        "num_experts": told(header, "expert_count"),
+        "num_experts_per_tok": told(header, "expert_used_count"),
+        "norm_topk_prob": True,
+    }
+
+
 def _phi3(header: Header) -> dict[str, Any]:
     head = told(header, "embedding_length") // told(header, "attention.head_count")
     context, turned = told(header, "context_length"), told(header, "rope.dimension_count", head)
@@ -157,6 +168,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "llama": Family("LlamaForCausalLM", _PLAIN, _llama, turned=True),
     "qwen2": Family("Qwen2ForCausalLM", _PLAIN, _qwen2),
     "qwen3": Family("Qwen3ForCausalLM", _PLAIN, _llama),
+    "qwen3moe": Family("Qwen3MoeForCausalLM", _PLAIN | _EXPERTS, _qwen3moe),
     "phi3": Family("Phi3ForCausalLM", _PLAIN | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}, _phi3),
     "gemma3": Family(
         "Gemma3ForCausalLM",

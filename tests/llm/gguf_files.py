@@ -47,6 +47,11 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     if arch in ("gemma3", "qwen3", "qwen3moe"):
         writer.add_key_length(config.head_dim)
         names |= {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"}
+    if arch == "qwen3moe":
+        writer.add_expert_count(config.num_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        names |= {"mlp.gate.": "ffn_gate_inp."}
     if arch == "gemma3":
         writer.add_sliding_window(config.sliding_window)
         names |= {
@@ -66,6 +71,16 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
         stored = name
         for theirs, ours in names.items():
             stored = stored.replace(theirs, ours)
+        if ".experts." in name:
+            layer = name.split(".")[2]
+            parts = (
+                dict(zip(("gate", "up"), tensor.chunk(2, 1), strict=True)) if "gate_up" in name else {"down": tensor}
+            )
+            for part, one in parts.items():
+                data = gguf.quantize(one.contiguous().numpy(), quantization[kind])
+                writer.add_tensor(f"blk.{layer}.ffn_{part}_exps.weight", data, raw_dtype=quantization[kind])
+                one.copy_(torch.from_numpy(gguf.dequantize(data, quantization[kind])).view(one.shape))
+            continue
         rows = tensor
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
         if heads and arch == "llama":  # llama.cpp's order, as its converter has it
@@ -73,7 +88,7 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
         if rows.ndim == 1:
             writer.add_tensor(stored, (rows + 1 if arch == "gemma3" else rows).numpy())
             continue
-        type_ = quantization["Q8_0" if "embd" in stored else kind]
+        type_ = quantization["Q8_0" if "embd" in stored else "F32" if "gate_inp" in stored else kind]
         data = gguf.quantize(rows.contiguous().numpy(), type_)
         writer.add_tensor(stored, data, raw_dtype=type_)
         held = torch.from_numpy(gguf.dequantize(data, type_)).view(rows.shape)

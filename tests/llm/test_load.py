@@ -169,14 +169,36 @@ def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: 
     torch.testing.assert_close(read.logits[0], theirs(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["Q4_1", "F16"])
+def test_experts_of_gguf_files_stay_packed(models: Path, tokenizer: Tokenizer, kind: str) -> None:
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    torch.manual_seed(1)
+    sizes: dict[str, Any] = dict(
+        hidden_size=64, intermediate_size=96, moe_intermediate_size=32, num_experts=6, num_experts_per_tok=2,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=128,
+        norm_topk_prob=True, initializer_range=0.3, vocab_size=-(-tokenizer.size // 32) * 32,
+    )  # fmt: skip
+    network = Qwen3MoeForCausalLM(Qwen3MoeConfig(**sizes)).eval().requires_grad_(False)
+    write_gguf(models / "moe.gguf", network, tokenizer, kind, arch="qwen3moe")
+    ids = tokenizer.encode("The quick brown fox")
+    for mapped in (False, True):
+        llm = load_llm("moe.gguf", CPU, FLOAT, mapped=mapped)
+        down: Any = llm.network.get_submodule("model.layers.1.mlp.experts.down")
+        assert isinstance(down.weight, torch.Tensor if kind == "F16" else GgufWeight if mapped else QWeight)
+        read = drain(prefill(llm, Tokens((ids,))))
+        wanted = network(torch.tensor([ids])).logits[0, -1]
+        assert (read.logits[0] - wanted).norm() <= 1e-5 * wanted.norm()
+        assert sum(sum(counts) for counts in read.stats.experts.values()) == 2 * 2 * len(ids)
+        found = greedy(llm, ids, 16)
+        assert found == expected(network, ids, 16)[: len(found)]
+
+
 def test_gguf_files_that_are_refused(models: Path, tokenizer: Tokenizer) -> None:
     network = random_llama(tokenizer)
     write_gguf(models / "a.gguf", network, tokenizer, "Q8_0", arch="mamba9")
     with pytest.raises(LoadError, match=r"architecture 'mamba9'; language models that are read: llama, qwen2"):
         load_llm("a.gguf", CPU, FLOAT)
-    write_gguf(models / "moe.gguf", network, tokenizer, "Q8_0", arch="qwen3moe")
-    with pytest.raises(LoadError, match=r"'qwen3moe'; .*qwen3, phi3, gemma3; experts are read from folders only"):
-        load_llm("moe.gguf", CPU, FLOAT)
     write_gguf(models / "b.gguf", network, tokenizer, "Q8_0", pre="odd")
     with pytest.raises(LoadError, match="splits text in the way 'odd'; read are gpt-2"):
         load_llm("b.gguf", CPU, FLOAT)
