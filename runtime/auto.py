@@ -1,9 +1,9 @@
-"""``"auto"`` in a graph: the model's own recommendation, found through the loaders that feed a node."""
+"""``"auto"`` in a graph: the model's own recommendation, found through the loaders that a node has to do with."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ class Resolved:
 
 
 def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], list[Problem]]:
-    """Find a value for each ``auto``: from the loaders upstream of the node, else from all loaders of the graph.
+    """Find a value for each ``auto``: from the loaders that count for the node (:func:`_offers`).
 
     Args:
         checked: The graph.
@@ -46,15 +46,15 @@ def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[s
     for node in nodes:
         if node.entry.spec.recommend:
             told[node.id] = recommended(node, problems)
-    upstream = _upstream(nodes, told)
+    upstream, readers = _upstream(nodes, told), _readers(nodes)
     for node, ports in able:
         for port in ports:
             _check_able(node, port, {id: told[id] for id in told if id in upstream[node.id]}, problems)
     found: dict[str, list[Resolved]] = {}
     for node, asked in asking:
         for name, key in asked.items():
-            near = {id: told[id][key] for id in told if id in upstream[node.id] and key in told[id]}
-            offers = near or {id: values[key] for id, values in told.items() if key in values}
+            able_to_tell = {id: values[key] for id, values in told.items() if key in values}
+            offers = _offers(node, able_to_tell, upstream, readers)
             answer = _agreed(node, name, key, offers, told, problems)
             if answer:
                 found.setdefault(node.id, []).append(answer)
@@ -114,6 +114,40 @@ def _upstream(nodes: Sequence[CheckedNode], loaders: Mapping[str, Any]) -> dict[
         own = frozenset([node.id]) if node.id in loaders else frozenset()
         found[node.id] = own.union(*sets) if own or len(sets) > 1 else next(iter(sets), own)
     return found
+
+
+def _readers(nodes: Sequence[CheckedNode]) -> dict[str, list[str]]:
+    """For each node those that read from it."""
+    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    for node in nodes:
+        for _, source, _ in node.links:
+            found[source].append(node.id)
+    return found
+
+
+def _offers(
+    node: CheckedNode,
+    told: Mapping[str, Any],
+    upstream: Mapping[str, frozenset[str]],
+    readers: Mapping[str, Sequence[str]],
+) -> Mapping[str, Any]:
+    """What the loaders that count for a node recommend: those it reads from itself, else all upstream of it.
+
+    A node with none, an empty latent for instance, is asked for by those that read from it: the loaders upstream of
+    its nearest readers count, and if there are none at all, every loader of the graph.
+    """
+
+    def of(ids: Set[str]) -> dict[str, Any]:
+        return {id: value for id, value in told.items() if id in ids}
+
+    if found := of({source for _, source, _ in node.links}) or of(upstream[node.id]):
+        return found
+    seen = layer = {node.id}
+    while layer := {reader for id in layer for reader in readers[id]} - seen:
+        if found := of(frozenset().union(*(upstream[id] for id in layer))):
+            return found
+        seen = seen | layer
+    return told
 
 
 def _agreed(

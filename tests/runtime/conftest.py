@@ -190,6 +190,18 @@ def same(value: Anything) -> Anything:
     return value
 
 
+@node("Pair", category="toy")
+def pair(a: Anything, b: Anything, steps: Annotated[int, Auto("steps")] = 1) -> Anything:
+    """Give the first of two values on.
+
+    Args:
+        a: One.
+        b: The other.
+        steps: Steps.
+    """
+    return a
+
+
 @node("Now", category="toy", effect="volatile")
 def now() -> int:
     """A number that is never the same."""
@@ -260,7 +272,7 @@ def where(ctx: RunContext) -> str:
 
 
 NODES = (
-    add, divide, half, draw, load_model, count, read, switch, same, now, fail, steps, save, where,
+    add, divide, half, draw, load_model, count, read, switch, same, pair, now, fail, steps, save, where,
 )  # fmt: skip
 
 
