@@ -6,11 +6,11 @@ from typing import Annotated
 
 from annotated_types import Gt, Le
 
-from pipegraph.runtime.node import Step, node, outputs
+from pipegraph.runtime.node import Auto, Step, node, outputs
 
 from .wire import Audio, Image, Video
 
-Fps = Annotated[float, Gt(0), Le(1000), Step(1)]
+Fps = Annotated[float, Gt(0), Le(1000), Step(1), Auto("fps")]
 
 
 @node("CreateVideo", category="image/video", title="Create Video")

@@ -27,7 +27,7 @@ def wan22_image_to_video_latent(
     batch_size: BatchSize = 1,
     start_image: Image | None = None,
 ) -> Latent:
-    """Make the latent of a clip for Wan 2.2's 5B model: empty, or with given first frames that it keeps.
+    """Make the latent of a clip for Wan 2.2 5B and the shipped model: empty, or with first frames that it keeps.
 
     Args:
         vae: The model's VAE (wan2.2_vae).
@@ -40,12 +40,10 @@ def wan22_image_to_video_latent(
     import torch
 
     facts = vae.latent
-    if (facts.downscale, facts.frames) != (16, 4):
-        raise ValueError(
-            f"this VAE has cells of {facts.downscale} x {facts.downscale} pixels, the 5B model's has 16 x 16: load "
-            "wan2.2_vae"
-        )
-    empty = torch.zeros(batch_size, facts.channels, (length - 1) // 4 + 1, height // 16, width // 16)
+    if facts.frames != 4:
+        raise ValueError("this VAE is of no Wan model, whose latent frames stand for 4 of the clip: load wan2.2_vae")
+    cells = height // facts.downscale, width // facts.downscale
+    empty = torch.zeros(batch_size, facts.channels, (length - 1) // 4 + 1, *cells)
     if start_image is None:
         return {"samples": empty}
     start = vae.encode(fitted(start_image, width, height, length, ctx), ctx.warn)

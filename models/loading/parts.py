@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -92,24 +92,49 @@ _LAYOUTS: Final = (
     _Layout("vae", "vae", wan.is_original_vae, wan.from_original_vae, wan.vae_config, "wan"),
     _Layout("vae", "vae", wan.is_diffusers_vae, _as_it_is, wan.vae_config, "wan"),
     _Layout("umt5", "text_encoder", wan.is_umt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config, "wan"),
-    *(_Layout("transformer", "transformer", here, made, config, family)
-      for here, made, config, family in hunyuan.NETWORKS),
+    *(
+        _Layout("transformer", "transformer", here, made, config, family)
+        for here, made, config, family in hunyuan.NETWORKS
+    ),
     *(_Layout("vae", "vae", here, made, config, family) for here, made, config, family in hunyuan.VAES),
-    _Layout("byt5", "text_encoder_2", hunyuan.is_byt5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config,
-            "hunyuan_video_15"),
-    *(_Layout("transformer", "transformer", here, made, ltx.network_config, "ltxv", ltx.told_of_network)
-      for here, made in ((ltx.is_original, ltx.from_original), (ltx.is_diffusers, _as_it_is))),
-    *(_Layout("vae", "vae", here, made, ltx.vae_config, "ltxv", ltx.told_of_vae)
-      for here, made in ((ltx.is_original_vae, ltx.from_original_vae), (ltx.is_diffusers_vae, _as_it_is))),
-    _Layout("latent_upscaler", "latent_upsampler", ltx.is_upscaler, _as_it_is, ltx.upscaler_config, "ltxv",
-            ltx.told_of_upscaler),
+    _Layout(
+        "byt5",
+        "text_encoder_2",
+        hunyuan.is_byt5,
+        lambda s: (encoders.t5_pieces(s), []),
+        encoders.t5_config,
+        "hunyuan_video_15",
+    ),
+    *(
+        _Layout("transformer", "transformer", here, made, ltx.network_config, "ltxv", ltx.told_of_network)
+        for here, made in ((ltx.is_original, ltx.from_original), (ltx.is_diffusers, _as_it_is))
+    ),
+    *(
+        _Layout("vae", "vae", here, made, ltx.vae_config, "ltxv", ltx.told_of_vae)
+        for here, made in ((ltx.is_original_vae, ltx.from_original_vae), (ltx.is_diffusers_vae, _as_it_is))
+    ),
+    _Layout(
+        "latent_upscaler",
+        "latent_upsampler",
+        ltx.is_upscaler,
+        _as_it_is,
+        ltx.upscaler_config,
+        "ltxv",
+        ltx.told_of_upscaler,
+    ),
     _Layout("controlnet", "controlnet", _is_control, lambda s: (dict(s), []), flux.network_config),
     _Layout("transformer", "transformer", flux.is_bfl, flux.from_bfl, flux.network_config),
     _Layout("transformer", "transformer", flux.is_diffusers, lambda s: (dict(s), []), flux.network_config),
     _Layout("vae", "vae", vae.is_vae, vae.from_ldm, vae.vae_config),
     _Layout("clip_vision", "image_encoder", encoders.is_vision, encoders.from_vision, encoders.vision_config, "wan"),
-    _Layout("clip_vision", "image_encoder", encoders.is_siglip, encoders.from_siglip, encoders.siglip_config,
-            "hunyuan_video_15"),
+    _Layout(
+        "clip_vision",
+        "image_encoder",
+        encoders.is_siglip,
+        encoders.from_siglip,
+        encoders.siglip_config,
+        "hunyuan_video_15",
+    ),
     _Layout("clip", "text_encoder", encoders.is_clip, lambda s: (encoders.clip_pieces(s), []), encoders.clip_config),
     _Layout("t5", "text_encoder_2", encoders.is_t5, lambda s: (encoders.t5_pieces(s), []), encoders.t5_config),
     _Layout("t5", "text_encoder_2", encoders.is_ggml_t5, encoders.from_ggml_t5, encoders.t5_config),
@@ -143,6 +168,8 @@ def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
         index = read_json(path / "model_index.json")
         folders = [component(path, name) for name, value in index.items() if isinstance(value, list) and value[0]]
         found = [_in_folder(f) for f in folders if (f / "config.json").is_file()]
+        if index.get("expand_timesteps"):  # diffusers' word for a noise level for each token
+            found = [_with_token_times(p) if p and p.kind == "transformer" else p for p in found]
         # Of two networks of a kind the first counts: Wan 2.2 has its second expert as `transformer_2`.
         return {p.kind: p for p in reversed(found) if p and p.kind in kinds}
     only = _in_folder(path) if (path / "config.json").is_file() else None
@@ -150,6 +177,10 @@ def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
         raise LoadError(f"{path} is no folder of a network that pipegraph knows: it needs a model_index.json "
                         "(a whole model) or the config.json of a known class")  # fmt: skip
     return {only.kind: only} if only.kind in kinds else {}
+
+
+def _with_token_times(network: Part) -> Part:
+    return replace(network, family=replace(network.family, token_times=True))
 
 
 def _in_folder(folder: Path) -> Part | None:

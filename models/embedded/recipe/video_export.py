@@ -56,7 +56,7 @@ def write(nets: TextToVideo, vae: Any, out: Path) -> None:
         module.half()
     WanPipeline(
         tokenizer=tokenizer(), text_encoder=nets.text, vae=vae, transformer=nets.transformer,
-        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT),
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT), expand_timesteps=True,
     ).save_pretrained(out)  # fmt: skip
     _edit(out / "model_index.json", tokenizer=["transformers", "PreTrainedTokenizerFast"])
     _edit(out / "tokenizer" / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
