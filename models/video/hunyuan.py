@@ -96,9 +96,9 @@ class _Memory:
                 x = self._resnet(resnet, x)
             for upsampler in level.upsamplers or ():
                 x = self._upsample(upsampler, x)
-        x = self._conv(decoder.conv_out, decoder.conv_act(decoder.norm_out(x)))
+        pixels = self._conv(decoder.conv_out, decoder.conv_act(decoder.norm_out(x)))
         self._first = False
-        return x
+        return pixels
 
     def _conv(self, layer: Any, x: Tensor) -> Tensor:
         *sides, back, _ = layer.time_causal_padding
@@ -116,12 +116,15 @@ class _Memory:
     def _upsample(self, layer: Any, x: Tensor) -> Tensor:
         """Channels become pixels, and frames but for the first, which stays one."""
         y, unpack = self._conv(layer.conv, x), layer._dcae_upsample_rearrange
+        found: Tensor
         if not layer.add_temporal_upsample:
-            return unpack(y, 1, 2, 2) + unpack(x.repeat_interleave(layer.repeats, dim=1), 1, 2, 2)  # type: ignore[no-any-return]
-        if self._first:
-            y, x = unpack(y, 1, 2, 2), unpack(x, 1, 2, 2)
-            return y[:, : y.shape[1] // 2] + x.repeat_interleave(layer.repeats // 2, dim=1)
-        return unpack(y, 2, 2, 2) + unpack(x, 2, 2, 2).repeat_interleave(layer.repeats, dim=1)  # type: ignore[no-any-return]
+            found = unpack(y, 1, 2, 2) + unpack(x.repeat_interleave(layer.repeats, dim=1), 1, 2, 2)
+        elif self._first:
+            half = unpack(y, 1, 2, 2)[:, : y.shape[1] // 8]
+            found = half + unpack(x, 1, 2, 2).repeat_interleave(layer.repeats // 2, dim=1)
+        else:
+            found = unpack(y, 2, 2, 2) + unpack(x, 2, 2, 2).repeat_interleave(layer.repeats, dim=1)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

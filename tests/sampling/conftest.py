@@ -26,6 +26,9 @@ class ToyModel:
     latent: LatentFormat = field(default_factory=lambda: LatentFormat(4, 8, scale=0.5, shift=0.25))
     recommended: Mapping[str, Any] = field(default_factory=dict)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    patches: tuple[Any, ...] = ()
+    step_cache: None = None
+    begins_with: None = None
     calls: list[tuple[float, int]] = field(default_factory=list)
     """(sigma, rows) of each call."""
 
@@ -51,7 +54,7 @@ class ToyModel:
             for text, extras in conditioning
         ]
 
-    def predict(self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared]) -> list[Tensor]:
+    def predict(self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared], cached: None = None) -> list[Tensor]:
         assert sigma.shape == (len(x),)
         self.calls.append((float(sigma[0]), len(x) * len(prepared)))
         return [0.1 * p.crop(x) + p.inputs.batched["value"] for p in prepared]

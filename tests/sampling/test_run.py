@@ -176,7 +176,7 @@ def test_pure_noise_of_an_eps_model_has_the_variance_of_training(toy: Any, says:
     model = toy.with_sampling(Discrete())
     seen: list[Tensor] = []
 
-    def predict(x: Tensor, sigma: Tensor, prepared: Any) -> list[Tensor]:
+    def predict(x: Tensor, sigma: Tensor, prepared: Any, cached: None) -> list[Tensor]:
         seen.append(x)
         return [torch.zeros_like(x)]
 

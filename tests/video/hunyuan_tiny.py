@@ -67,7 +67,9 @@ def make_15(folder: Path, pipeline: str = "HunyuanVideo15Pipeline", **parts: Any
 
     torch.manual_seed(0)
     words = tokenizer("<|im_start|>", "<|im_end|>")
-    config = hf.Qwen2_5_VLConfig(text_config=TEXT | {"vocab_size": len(words), "rope_parameters": ROPE}).text_config
+    config: Any = hf.Qwen2_5_VLConfig(
+        text_config=TEXT | {"vocab_size": len(words), "rope_parameters": ROPE}
+    ).text_config
     glyphs = hf.T5Config(
         vocab_size=300, d_model=1472, d_kv=8, d_ff=16, num_layers=1, num_heads=2, feed_forward_proj="gated-gelu"
     )

@@ -68,7 +68,7 @@ def test_clips_are_decoded_in_tiles_of_time(load: Any, pipeline: Any, hunyuan: P
             pixels: Tensor = pipe.vae.decode(z, return_dict=False)[0]
         return ((pixels + 1) / 2).clamp(0, 1)[0].movedim(0, -1)
 
-    for frames in (1, 13, 17, 25, 29):  # one tile, two, and one that ends with the clip
+    for frames in (1, 17, 29):  # one tile, two, and three, of which the last is short
         z = noise(frames)
         found = vae.decode(z)
         assert found.shape == (frames, *SIZE, 3)

@@ -78,7 +78,8 @@ def reference(pipe: Any, start: Tensor, **options: Any) -> Tensor:
         prompt=PROMPT, negative_prompt=NEGATIVE, num_frames=4 * start.shape[2] - 3, num_inference_steps=3,
         latents=start, output_type="latent", return_dict=False, **options,
     )[0]  # fmt: skip
-    return result / pipe.vae.config.scaling_factor
+    scale: float = pipe.vae.config.scaling_factor
+    return result / scale
 
 
 def test_equals_diffusers(load: Any, pipeline: Any, hunyuan_15: Path) -> None:
@@ -139,11 +140,9 @@ def look_at(folder: Path, pipe: Any, generator: torch.Generator) -> None:
         assert (found.last - expected).abs().max() < 1e-5
 
 
-def test_a_clip_from_a_picture_equals_diffusers(
-    load: Any, pipeline: Any, tmp_path_factory: pytest.TempPathFactory, context: Context
-) -> None:
+@pytest.fixture(scope="session")
+def i2v(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import transformers as hf
-    from PIL import Image
 
     folder = tmp_path_factory.mktemp("hunyuan_15") / "i2v"
     look = hf.SiglipVisionConfig(
@@ -154,8 +153,14 @@ def test_a_clip_from_a_picture_equals_diffusers(
         image_encoder=hf.SiglipVisionModel(look),
         feature_extractor=hf.SiglipImageProcessor(size={"height": 28, "width": 28}),
     )  # fmt: skip
-    pipe = pipeline(folder, "HunyuanVideo15ImageToVideoPipeline")
-    model, clip, vae = load(folder)
+    return folder
+
+
+def test_a_clip_from_a_picture_equals_diffusers(load: Any, pipeline: Any, i2v: Path, context: Context) -> None:
+    from PIL import Image
+
+    pipe = pipeline(i2v, "HunyuanVideo15ImageToVideoPipeline")
+    model, clip, vae = load(i2v)
     height, width = pipe.video_processor.calculate_default_height_width(*SIZE, target_size=48)
     generator = torch.Generator().manual_seed(1)
     pixels = torch.randint(0, 256, (height, width, 3), generator=generator, dtype=torch.uint8)
@@ -163,7 +168,7 @@ def test_a_clip_from_a_picture_equals_diffusers(
     picture = Image.fromarray(pixels.numpy())
     expected = reference(pipe, start, image=picture)
     seen = Seen(pipe.encode_image(picture, 1, "cpu", torch.float32), torch.zeros(0))
-    look_at(folder, pipe, generator)
+    look_at(i2v, pipe, generator)
     given = {"width": width, "height": height, "length": 9, "start_image": pixels[None] / 255}
     made = hunyuan_video_15_image_to_video(*texts(clip), vae, context, **given, clip_vision_output=seen)
     assert made.latent["samples"].shape == start.shape and not context.warnings
@@ -266,6 +271,35 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     [path] = result.files
     frames = read_video(path)[0].frames
     assert (frames.count, frames.width, frames.height) == (5, 32, 48)
+
+
+def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nodes of video_hunyuan_video_1.5_720p_i2v; each loader is given the whole folder."""
+    from PIL import Image
+
+    from pipegraph.models.video.read import read_video
+
+    monkeypatch.setattr(paths, "_allowed", {})
+    paths.allow(i2v)
+    Image.new("RGB", (40, 60), (200, 30, 30)).save(tmp_path / "start.png")
+    monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
+    graph = json.loads(json.dumps(GRAPH))
+    for node, *names in (("10", "vae_name"), ("11", "clip_name1", "clip_name2"), ("12", "unet_name")):
+        graph[node]["inputs"] |= dict.fromkeys(names, str(i2v))
+    size = graph.pop("124")["inputs"]
+    graph |= {
+        "80": {"class_type": "LoadImage", "inputs": {"image": "start.png"}},
+        "81": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": str(i2v / "image_encoder")}},
+        "82": {"class_type": "CLIPVisionEncode",
+               "inputs": {"clip_vision": ["81", 0], "image": ["80", 0], "crop": "center"}},
+        "78": {"class_type": "HunyuanVideo15ImageToVideo", "inputs": {
+            "positive": ["44", 0], "negative": ["93", 0], "vae": ["10", 0], "clip_vision_output": ["82", 0],
+            "start_image": ["80", 0], **size}},
+    }  # fmt: skip
+    graph["129"]["inputs"] |= {"positive": ["78", 0], "negative": ["78", 1]}
+    graph["125"]["inputs"]["latent_image"] = ["78", 2]
+    [path] = pg.load(graph, out=tmp_path / "out").run().files
+    assert read_video(path)[0].frames.count == 5
 
 
 def test_what_does_not_fit_is_said(load: Any, hunyuan_15: Path) -> None:
