@@ -219,17 +219,3 @@ def test_clips_become_latents_and_come_back(load: Any, pipeline: Any, wan: Path)
     expected = pipeline(wan).vae.encode(images[:9].movedim(-1, 0)[None] * 2 - 1).latent_dist.mode()
     assert said == ["10 frames are encoded as 9: a clip has 4n + 1"]
     assert z.shape == (1, 16, 3, 6, 4) and (z - expected).abs().max() < TOLERANCE
-
-
-def test_tiles_have_no_seams(load: Any, wan: Path) -> None:
-    vae = load(wan)[2]
-    z = noise(5)
-    whole, tiled = vae.decode(z), finish(vae.decode_tiled_steps(z, 4, 2))
-    assert tiled.shape == whole.shape
-    assert torch.equal(finish(vae.decode_tiled_steps(z, 64, 8)), whole)
-
-
-def finish(steps: Any) -> Tensor:
-    from pipegraph.models.vae import finish
-
-    return finish(steps)
