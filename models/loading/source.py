@@ -20,7 +20,7 @@ from .parts import ENCODERS, Part, part, parts
 from .tokenizers import find_tokenizer, tokenizer_files
 
 _UMT5: Final = ("text_encoders", ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors"))
-COMPANIONS: Final = {
+COMPANIONS: Final[Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]] = {
     "flux": {
         "vae": ("vae", ("ae.safetensors", "flux_ae.safetensors", "ae.sft")),
         "clip": ("text_encoders", ("clip_l.safetensors",)),
@@ -90,8 +90,8 @@ def checkpoint(name: str) -> Source:
             found[kind] = _companion(path, kind, family)
             completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
     found = ltx.united(found) if family.id == "ltxv" else found
-    there = [e for e in family.encoders if e.kind in found]
-    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in there}
+    here = [e for e in family.encoders if e.kind in found]
+    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in here}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
