@@ -118,6 +118,8 @@ class Family:
     token_times: bool = False
     """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
     told so (its timestep is then [B, 1, T, H, W])."""
+    joint: bool = False
+    """It makes clip and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""
     text: str = ""

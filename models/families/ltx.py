@@ -50,6 +50,8 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
     """Text, its mask and the places of the tokens, for states of x's shape [B, C, T, H, W]."""
     config = network.config
+    if x.ndim != 5:
+        raise ValueError(f"LTX-Video's latents are [batch, {CHANNELS}, time, height, width], not {list(x.shape)}")
     if x.shape[1] != config.in_channels:
         raise ValueError(f"this network reads {config.in_channels} channels, the latent has {x.shape[1]}")
     if text.shape[-1] != config.caption_channels:

@@ -134,7 +134,7 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
     made: type[Vae] = VIDEO_VAES.get(found.class_name, VideoVae) if usual.frames else Vae
-    made = LtxVae if found.class_name == "AutoencoderKLLTXVideo" else made
+    made = LtxVae if found.class_name.startswith("AutoencoderKLLTX") else made
     return made(network, _latent_format(found, usual), place.device, place.dtype, name)
 
 
@@ -159,7 +159,7 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
             frames=config.get("temporal_compression_ratio", usual.frames),
             scale=float(config.get("scaling_factor") or usual.scale),
         )
-    if found.class_name == "AutoencoderKLLTXVideo":
+    if found.class_name.startswith("AutoencoderKLLTX"):
         return replace(
             usual,
             channels=config["latent_channels"],

@@ -247,3 +247,13 @@ def upscaler_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
 def told_of_upscaler(told: Mapping[str, Any]) -> dict[str, Any]:
     """What a file's metadata says of an upscaler, in diffusers' terms."""
     return {"rational_spatial_scale": told["spatial_scale"]} if "spatial_scale" in told else {}
+
+
+def upsample_types(pieces: Pieces) -> list[str]:
+    """In which directions the decoder's levels widen, from the first to the last."""
+    types = []
+    for level in (f"decoder.up_blocks.{i}" for i in range(_count(pieces, "decoder.up_blocks."))):
+        up = pieces[f"{level}.upsamplers.0.conv.conv.weight"].shape
+        width = pieces[f"{level}.resnets.0.conv1.conv.weight"].shape[1]
+        types.append(_STRIDES[up[0] // width][0])
+    return types

@@ -16,18 +16,20 @@ from typing import Any, Final
 
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
-from . import encoders, flux, hunyuan, ltx, vae, wan
+from . import encoders, flux, hunyuan, ltx, ltx2, vae, wan
 from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
-KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision", "latent_upscaler")
+KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision", "latent_upscaler",
+               "audio_vae", "vocoder", "connectors")  # fmt: skip
 ENCODERS: Final = ("clip", "t5", "byt5", "umt5")
 PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.",
-    "text_encoders.clip_l.transformer.", "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.", "",
+    "text_encoders.clip_l.transformer.", "text_encoders.t5xxl.transformer.", "text_encoders.umt5xxl.transformer.",
+    "audio_vae.", "vocoder.", "connectors.", "",
 )  # fmt: skip
 """What the parts' names begin with in files that hold several; the bare names last."""
 IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model", "visual_projection.weight")
@@ -35,6 +37,8 @@ IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spie
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
+    "AutoencoderKLLTX2Video": ("vae", "ltx2"), "AutoencoderKLLTX2Audio": ("audio_vae", "ltx2"),
+    "LTX2Vocoder": ("vocoder", "ltx2"), "LTX2TextConnectors": ("connectors", "ltx2"),
     "LTXLatentUpsamplerModel": ("latent_upscaler", "ltxv"), "LTX2LatentUpsamplerModel": ("latent_upscaler", "ltxv"),
     "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"), "SiglipVisionModel": ("clip_vision", "hunyuan_video_15"),
     "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
@@ -105,6 +109,7 @@ _LAYOUTS: Final = (
         encoders.t5_config,
         "hunyuan_video_15",
     ),
+    *(_Layout(kind, kind, here, made, config, "ltx2", told) for kind, here, made, config, told in ltx2.NETWORKS),
     *(
         _Layout("transformer", "transformer", here, made, ltx.network_config, "ltxv", ltx.told_of_network)
         for here, made in ((ltx.is_original, ltx.from_original), (ltx.is_diffusers, _as_it_is))
@@ -209,7 +214,7 @@ def _in_folder(folder: Path) -> Part | None:
 
 def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
     """The parts of a single file; every name in it must belong to one."""
-    left = _without_ignored(pieces_of([header]))
+    left = ltx2.gathered(_without_ignored(pieces_of([header])))
     names, found = list(left), {}
     told = _metadata_configs(header)
     unknown: list[str] = []

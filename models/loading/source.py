@@ -30,6 +30,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]]] = {
         ),
     },
     # LTX's files hold network and VAE; its text encoder always comes by CLIPLoader.
+    "ltx2": {"vae": ("vae", ("ltx-2-video-vae.safetensors",))},
     "ltxv": {"vae": ("vae", ("ltxv_vae.safetensors",))},
     "wan": {"vae": ("vae", ("wan_2.1_vae.safetensors",)), "umt5": _UMT5},
     "wan_5b": {"vae": ("vae", ("wan2.2_vae.safetensors",)), "umt5": _UMT5},

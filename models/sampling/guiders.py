@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,6 +45,12 @@ class Guider:
                 f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
             ]
         return []
+
+    def told(self, **entries: Any) -> Guider:
+        """The same with further entries in its conditionings."""
+        sides = [side and [[text, {**extras, **entries}] for text, extras in side]
+                 for side in (self.positive, self.negative)]  # fmt: skip
+        return replace(self, positive=sides[0] or [], negative=sides[1])
 
     def denoiser(self, x: Tensor) -> GuidedDenoiser:
         """Prepare the conditionings for a run on states like ``x`` [B, ...]."""
@@ -106,8 +112,11 @@ def _fade(size: int, start: int, whole: int, device: torch.device) -> Tensor:
 def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
     """A mask [H, W], [B, H, W] or [B, 1, H, W] resized for the state x [B, C, ..., h, w]: [B or 1, 1, ..., h, w].
 
-    One with time, [B, 1, T, H, W], is resized for the state of a clip in time too.
+    One with time, [B, 1, T, H, W], is resized for the state of a clip in time too; one of a joined state, [B, 1, N],
+    has its size.
     """
+    if x.ndim == 3:
+        return mask.to(x.device, x.dtype)
     timed = mask.ndim == 5
     mask = mask.to(x.device, x.dtype)
     mask = mask if timed else mask.reshape(-1, 1, *mask.shape[-2:])

@@ -88,7 +88,12 @@ def _run(
     guider: Guider, noise: Noise, sampler: Sampler, levels: Tensor, latent: Mapping[str, Any]
 ) -> Generator[Step, None, tuple[Tensor, Tensor, Report]]:
     model, sampling = guider.model, guider.model.sampling
-    given = fit_shape(latent["samples"], model.latent.channels, model.latent.axes)
+    if shapes := latent.get("shapes"):
+        if not model.family.joint:
+            raise ValueError(f"{model.family.title} makes no sound: take the latent apart with LTXVSeparateAVLatent")
+        given, guider = latent["samples"], guider.told(latent_shapes=shapes)
+    else:
+        given = fit_shape(latent["samples"], model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
     start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.

@@ -1,8 +1,9 @@
-"""The VAE of LTX-Video (AutoencoderKLLTXVideo), whose decoder sees frames before and behind each frame.
+"""The VAEs of LTX-Video and LTX-2 (AutoencoderKLLTXVideo, AutoencoderKLLTX2Video).
 
-It is decoded as a stream: each convolution keeps the two frames that the next ones need and gives a frame as soon as
-all that it sees is there. That is the whole decode but for rounding, in memory that does not grow with the length, so
-nothing is cut in time and there are no seams. Latents on the wire are normalized.
+The decoder sees frames before and behind each frame. It works as a stream: each convolution keeps the two frames that
+the next ones need and gives a frame as soon as all that it sees is there. That is the whole decode but for rounding, in
+memory that does not grow with the length, so nothing is cut in time and there are no seams. Latents on the wire are
+normalized.
 """
 
 from __future__ import annotations
@@ -36,17 +37,19 @@ Place = tuple[int, int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class LtxVae(VideoVae):
-    """A loaded autoencoder of LTX-Video: normalized latents [B, C, T, h, w]."""
+    """A loaded autoencoder of LTX-Video or LTX-2: normalized latents [B, C, T, h, w]."""
 
     def normalized(self, z: Tensor) -> Tensor:
         """What goes on the wire, of the network's own latents z [B, C, T, h, w]."""
         mean, std = (_row(v, z) for v in (self.network.latents_mean, self.network.latents_std))
-        return (z - mean) * self.network.config.scaling_factor / std
+        normalized: Tensor = (z - mean) * self.network.config.scaling_factor / std
+        return normalized
 
     def raw(self, z: Tensor) -> Tensor:
         """The inverse of :meth:`normalized`."""
         mean, std = (_row(v, z) for v in (self.network.latents_mean, self.network.latents_std))
-        return z * std / self.network.config.scaling_factor + mean
+        raw: Tensor = z * std / self.network.config.scaling_factor + mean
+        return raw
 
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
         return self.normalized(super()._encode(network, pixels))
@@ -65,7 +68,8 @@ class LtxVae(VideoVae):
             for x in tile_starts(w, tile or w, overlap):
                 part = z[..., y : y + (tile or h), x : x + (tile or w)]
                 places.append((y, x, *part.shape[-2:]))
-                streams.append(decoded(network.decoder, part, time, partial(noise, places[-1])))
+                causal = network.config.decoder_causal
+                streams.append(decoded(network.decoder, part, time, partial(noise, places[-1]), causal))
         # Not across the yield: what runs meanwhile is not ours.
         while True:
             with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
@@ -109,24 +113,26 @@ class _Noise:
         return self._drawn[id(scale)][rows, columns].to(frames)[None, None, None]
 
 
-def decoded(decoder: Any, z: Tensor, time: Tensor | None, noise: Noise) -> Frames:
-    """What an LTXVideoDecoder3d makes of z [1, C, T, h, w]: pixels in about -1..1, a frame and then 8 at a time.
+def decoded(decoder: Any, z: Tensor, time: Tensor | None, noise: Noise, causal: bool) -> Frames:
+    """What a decoder makes of z [1, C, T, h, w]: pixels in about -1..1, a frame and then 8 at a time.
 
     Args:
         decoder: The network.
         z: Its latents.
         time: What it is told, [1], if it wants to be.
         noise: What its blocks add, if they do.
+        causal: Whether its convolutions see only what is before.
     """
     time = None if time is None else time * decoder.timestep_scale_multiplier
-    x = convolved(decoder.conv_in, iter(z.split(1, 2)))
-    x = _residuals(decoder.mid_block, x, time, noise)
+    x = convolved(decoder.conv_in, iter(z.split(1, 2)), causal)
+    x = _residuals(decoder.mid_block, x, time, noise, causal)
     for level in decoder.up_blocks:
-        x = x if level.conv_in is None else _residual(level.conv_in, x, None, noise)
+        x = x if level.conv_in is None else _residual(level.conv_in, x, None, noise, causal)
         for sampler in level.upsamplers or ():
-            x = upsampled(sampler, x)
-        x = _residuals(level, x, time, noise)
-    last = convolved(decoder.conv_out, map(partial(_modulated, decoder, _embedded(decoder, time, z)), x))
+            x = upsampled(sampler, x, causal)
+        x = _residuals(level, x, time, noise, causal)
+    x = map(partial(_modulated, decoder, _embedded(decoder, time, z)), x)
+    last = convolved(decoder.conv_out, x, causal)
     pixels = (_unpatched(frames, decoder.patch_size) for frames in last)
     return regrouped(pixels, prod(s.stride[0] for level in decoder.up_blocks for s in level.upsamplers or ()))
 
@@ -142,10 +148,10 @@ def regrouped(frames: Frames, size: int) -> Frames:
             ready, wanted = ready - wanted, size
 
 
-def convolved(module: Any, frames: Frames) -> Frames:
-    """A stream through an LTXVideoCausalConv3d of stride 1: the ends are repeated, as the module does it."""
+def convolved(module: Any, frames: Frames, causal: bool) -> Frames:
+    """A stream through a causal convolution of stride 1: the ends are repeated, as the module does it."""
     reach = module.kernel_size[0] - 1
-    before = reach if module.is_causal else reach // 2
+    before = reach if causal else reach // 2
     kept: Tensor | None = None
     for x in frames:
         x = torch.cat([x[:, :, :1]] * before + [x] if kept is None else [kept, x], 2)
@@ -186,7 +192,7 @@ def _embedded(module: Any, time: Tensor | None, like: Tensor) -> Tensor | None:
     return made.reshape(1, -1, 1, 1, 1)
 
 
-def _residuals(group: Any, frames: Frames, time: Tensor | None, noise: Noise) -> Frames:
+def _residuals(group: Any, frames: Frames, time: Tensor | None, noise: Noise, causal: bool) -> Frames:
     """A stream through the residual blocks of a group, which are told the time by one embedding."""
     first = next(frames, None)
     if first is None:
@@ -194,7 +200,7 @@ def _residuals(group: Any, frames: Frames, time: Tensor | None, noise: Noise) ->
     embedded = _embedded(group, time, first)
     stream: Frames = _chained(first, frames)
     for block in group.resnets:
-        stream = _residual(block, stream, embedded, noise)
+        stream = _residual(block, stream, embedded, noise, causal)
     yield from stream
 
 
@@ -203,8 +209,8 @@ def _chained(first: Tensor, frames: Frames) -> Frames:
     yield from frames
 
 
-def _residual(block: Any, frames: Frames, embedded: Tensor | None, noise: Noise) -> Frames:
-    """A stream through an LTXVideoResnetBlock3d."""
+def _residual(block: Any, frames: Frames, embedded: Tensor | None, noise: Noise, causal: bool) -> Frames:
+    """A stream through a residual block."""
     shift, scale = [0.0, 0.0], [0.0, 0.0]
     if block.scale_shift_table is not None and embedded is not None:
         table = embedded.unflatten(1, (4, -1)) + block.scale_shift_table[None, ..., None, None, None]
@@ -218,25 +224,29 @@ def _residual(block: Any, frames: Frames, embedded: Tensor | None, noise: Noise)
             yield silu(_by_channel(block.norm1, x) * (1 + scale[0]) + shift[0])
 
     def middle() -> Frames:
-        for x in convolved(block.conv1, entered()):
+        for x in convolved(block.conv1, entered(), causal):
             x = _noised(x, block.per_channel_scale1, noise)
             yield silu(_by_channel(block.norm2, x) * (1 + scale[1]) + shift[1])
 
-    for x in convolved(block.conv2, middle()):
+    for x in convolved(block.conv2, middle(), causal):
         yield _noised(x, block.per_channel_scale2, noise) + waiting.take(x.shape[2])
 
 
 def _by_channel(norm: Any, x: Tensor) -> Tensor:
-    normed: Tensor = norm(x.movedim(1, -1)).movedim(-1, 1)
+    """The norm over channels; LTX-2's takes them where they are."""
+    normed: Tensor = norm(x) if hasattr(norm, "channel_dim") else norm(x.movedim(1, -1)).movedim(-1, 1)
     return normed
 
 
 def _noised(x: Tensor, scale: Any, noise: Noise) -> Tensor:
-    return x if scale is None else x + noise(scale, x) * scale[None, :, None]
+    if scale is None:
+        return x
+    noised: Tensor = x + noise(scale, x) * scale[None, :, None]
+    return noised
 
 
-def upsampled(sampler: Any, frames: Frames) -> Frames:
-    """A stream through an LTXVideoUpsampler3d: channels become frames, rows and columns; the first frames are cut."""
+def upsampled(sampler: Any, frames: Frames, causal: bool) -> Frames:
+    """A stream through an upsampler: channels become frames, rows and columns; the first frames are cut."""
     waiting, cut = _Waiting(), sampler.stride[0] - 1
 
     def entered() -> Frames:
@@ -244,7 +254,7 @@ def upsampled(sampler: Any, frames: Frames) -> Frames:
             waiting.put(x)
             yield x
 
-    for x in convolved(sampler.conv, entered()):
+    for x in convolved(sampler.conv, entered(), causal):
         around, made = waiting.take(x.shape[2]), _spread(x, sampler.stride)
         if sampler.residual:
             wide = _spread(around, sampler.stride)
@@ -264,10 +274,8 @@ def _modulated(decoder: Any, embedded: Tensor | None, x: Tensor) -> Tensor:
     """What is before the last convolution."""
     x = _by_channel(decoder.norm_out, x)
     if embedded is not None:
-        shift, scale = (embedded.unflatten(1, (2, -1)) + decoder.scale_shift_table[None, ..., None, None, None]).unbind(
-            1
-        )
-        x = x * (1 + scale) + shift
+        table = embedded.unflatten(1, (2, -1)) + decoder.scale_shift_table[None, ..., None, None, None]
+        x = x * (1 + table[:, 1]) + table[:, 0]
     return silu(x)
 
 

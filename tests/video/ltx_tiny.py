@@ -51,8 +51,8 @@ def autoencoder(version: str = "0.9.0") -> nn.Module:
     config: dict[str, Any] = dict(layers_per_block=(1, 1, 1, 1, 1), decoder_layers_per_block=(2, 1, 1, 1, 1))
     made: nn.Module = AutoencoderKLLTXVideo(**(config | VAE[version]))
     with torch.no_grad():
-        made.latents_mean.normal_(std=0.3)  # type: ignore[operator, union-attr]
-        made.latents_std.uniform_(0.5, 1.5)  # type: ignore[operator, union-attr]
+        made.latents_mean.normal_(std=0.3)  # type: ignore[operator]
+        made.latents_std.uniform_(0.5, 1.5)  # type: ignore[operator]
         for name, p in made.named_parameters():
             if "per_channel_scale" in name:
                 p.normal_(std=0.3)

@@ -150,8 +150,8 @@ def test_decoding_while_saving_gives_the_same_frames(load: Load, folder: Load, c
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_length() -> None:
-    """Peak memory of decoding and saving 257 and 2561 frames, each in a process of its own."""
-    short, long = (peak(cells) for cells in (33, 321))
+    """Peak memory of decoding and saving 129 and 1353 frames, each in a process of its own."""
+    short, long = (peak(cells) for cells in (17, 170))
     assert long < 1.2 * short, (short, long)
 
 

@@ -1,0 +1,96 @@
+"""LTX-2's text encoder: the states of all layers of Gemma 3, and the connectors that make input of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .families.ltx2 import LTX2
+from .loading import language
+from .loading.headers import LoadError, read_header
+from .loading.networks import build
+from .loading.parts import part
+from .paths import resolve
+from .text import TextEncoder, Tokens
+from .text_families import Recipe
+from .text_language import LanguageEncoder
+
+if TYPE_CHECKING:
+    from .loading.load import Place
+
+RECIPE = Recipe(
+    name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",)
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedEncoder:
+    """A language model with LTX-2's connectors behind it."""
+
+    language: LanguageEncoder
+    connectors: Any
+
+    @property
+    def network(self) -> Any:
+        """The language model."""
+        return self.language.network
+
+    @property
+    def limit(self) -> int:
+        """Tokens that it reads."""
+        return self.language.limit
+
+    def tokenize(self, text: str) -> Tokens:
+        """The prompt as it is, without a template."""
+        return self.language.tokenize(text.strip())
+
+    @torch.no_grad()
+    def states(self, tokens: Tokens) -> Tensor:
+        """What the network reads, for clip and sound side by side: float32 [1, limit, D + E] on the CPU.
+
+        diffusers pads before the prompt. What is padded is seen by nothing and the connectors put the prompt first, so
+        padding behind it gives the same.
+        """
+        layers = len(self.language.recipe.layers)
+        read = self.language.states(tokens).unflatten(2, (layers, -1)).transpose(2, 3)
+        weight = next(self.connectors.parameters())
+        padded = read.new_zeros(1, self.limit, *read.shape[2:])
+        padded[:, : read.shape[1]] = read
+        mask = (torch.arange(self.limit, device=weight.device) < read.shape[1]).long()[None]
+        clip, sound, _ = self.connectors(padded.to(weight), mask, padding_side="right")
+        return torch.cat([clip, sound], -1).float().cpu()
+
+
+def load_joined_encoder(text_encoder: str, ckpt_name: str, place: Place) -> TextEncoder:
+    """Gemma 3 of a folder or GGUF file, and the connectors of a checkpoint of LTX-2.
+
+    Raises:
+        LoadError: the one is no such file, or the other holds no connectors, or they do not fit.
+    """
+    path = resolve("text_encoders", text_encoder)
+    folder = language.folder_of(path)
+    if folder is not None:
+        from .llm.load import load_folder
+
+        tokenizer = language.tokenizer_of(path, [RECIPE])
+        llm = load_folder(folder, place.device, place.dtype, place.quantize, text_encoder, tokenizer)
+    elif path.is_file() and read_header(path).form == "GGUF":
+        from .llm.gguf import load_gguf
+
+        llm = load_gguf(path, place.device, place.dtype, name=text_encoder)
+    else:
+        raise LoadError(f"{path} is neither a folder of Gemma 3 in transformers' layout nor a GGUF file of it")
+    connectors = build(part(resolve("checkpoints", ckpt_name), "connectors"), place.device, place.dtype)
+    width, count = llm.network.config.get_text_config().hidden_size, llm.facts.layers + 1
+    config: Any = connectors.config
+    if (config.caption_channels, config.text_proj_in_factor) != (width, count):
+        raise LoadError(
+            f"{text_encoder} has {count} states of {width} numbers a token, {ckpt_name} reads "
+            f"{config.text_proj_in_factor} of {config.caption_channels}: it wants Gemma 3 12B"
+        )
+    recipe = replace(RECIPE, layers=tuple(range(count)))
+    encoders: dict[str, Any] = {recipe.name: JoinedEncoder(LanguageEncoder(llm.network, llm, recipe), connectors)}
+    return TextEncoder(LTX2, encoders, text_encoder)

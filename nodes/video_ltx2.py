@@ -1,0 +1,158 @@
+"""LTX-2's latents of picture and sound, and its sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from pipegraph.models import paths
+from pipegraph.models.loading import language
+from pipegraph.models.loading.parts import part, parts
+from pipegraph.runtime.node import Auto, FileInput, RunContext, node, outputs
+
+from .latent import BatchSize
+from .video_ltx import noise_mask
+from .wire import Audio, Clip, Latent, Vae
+
+
+@outputs
+class Separated:
+    """The latents of a clip and of its sound."""
+
+    video_latent: Latent
+    audio_latent: Latent
+
+
+def _audio_files(name: str) -> list[Path]:
+    found = parts(paths.resolve("checkpoints", name), ("audio_vae", "vocoder"))
+    return list(dict.fromkeys(f for p in found.values() for f in p.files))
+
+
+def _text_files(name: str) -> list[Path]:
+    return language.files_of(paths.resolve("text_encoders", name))
+
+
+def _connector_files(name: str) -> list[Path]:
+    return list(part(paths.resolve("checkpoints", name), "connectors").files)
+
+
+TextName = Annotated[str, FileInput(_text_files, lambda: paths.names("text_encoders"))]
+ConnectorName = Annotated[str, FileInput(_connector_files, lambda: paths.names("checkpoints"))]
+AudioName = Annotated[str, FileInput(_audio_files, lambda: paths.names("checkpoints"))]
+
+
+@node("LTXVAudioVAELoader", category="audio", title="LTXV Audio VAE Loader")
+def load_audio_vae(ckpt_name: AudioName, ctx: RunContext) -> Vae:
+    """Load what LTX-2 makes sound with: the VAE of spectrograms, and the vocoder.
+
+    Args:
+        ckpt_name: The model's checkpoint, a file or a folder.
+    """
+    from pipegraph.models.loading.load import Place
+    from pipegraph.models.video.ltx_audio import load_audio_vae
+
+    return load_audio_vae(ckpt_name, Place.of(ctx.device, ctx.dtype))
+
+
+@node("LTXAVTextEncoderLoader", category="advanced/loaders", title="LTXV Audio Text Encoder Loader")
+def load_text_encoder(
+    text_encoder: TextName, ckpt_name: ConnectorName, ctx: RunContext, device: Literal["default", "cpu"] = "default"
+) -> Clip:
+    """Load LTX-2's text encoder.
+
+    Args:
+        text_encoder: Gemma 3 12B: a folder in transformers' layout, or a GGUF file.
+        ckpt_name: The model's checkpoint, which holds what comes behind it.
+        device: Where it computes.
+    """
+    from pipegraph.models.loading.load import Place
+    from pipegraph.models.text_ltx2 import load_joined_encoder
+
+    place = Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, ctx.quantize)
+    return load_joined_encoder(text_encoder, ckpt_name, place)
+
+
+@node("LTXVEmptyLatentAudio", category="latent/audio", title="LTXV Empty Latent Audio")
+def ltxv_empty_latent_audio(
+    audio_vae: Vae,
+    frames_number: Annotated[int, Ge(1), Le(16384), Auto("length")] = 97,
+    frame_rate: Annotated[float, Ge(0.01), Le(1000), Auto("fps")] = 25.0,
+    batch_size: BatchSize = 1,
+) -> Latent:
+    """Make an empty latent of sound, as long as a clip.
+
+    Args:
+        audio_vae: Of LTXVAudioVAELoader.
+        frames_number: How many frames the clip has.
+        frame_rate: Frames a second.
+        batch_size: How many.
+    """
+    import torch
+
+    from pipegraph.models.video.ltx_audio import sounding
+
+    vae = sounding(audio_vae)
+    length = max(1, round(frames_number / frame_rate * vae.per_second))
+    return {"samples": torch.zeros(batch_size, vae.latent.channels, length, vae.bins)}
+
+
+@node("LTXVConcatAVLatent", category="latent/video/ltxv", title="LTXVConcatAVLatent")
+def ltxv_concat_av_latent(video_latent: Latent, audio_latent: Latent) -> Latent:
+    """Join the latents of a clip and of its sound, for LTX-2, which makes both together.
+
+    Args:
+        video_latent: The clip.
+        audio_latent: The sound.
+    """
+    import torch
+
+    from pipegraph.models.families.ltx2 import joined
+
+    clip, sound = video_latent["samples"], audio_latent["samples"]
+    if (clip.ndim, sound.ndim) != (5, 4) or len(clip) != len(sound):
+        raise ValueError(
+            f"a clip's latent is [batch, channels, time, height, width] and its sound's [batch, channels, time, bins] "
+            f"of the same batch; these are {list(clip.shape)} and {list(sound.shape)}"
+        )
+    made: dict[str, Any] = {**video_latent, "samples": joined([clip, sound])}
+    made["shapes"] = tuple(clip.shape[1:]), tuple(sound.shape[1:])
+    masks = video_latent.get("noise_mask"), audio_latent.get("noise_mask")
+    if any(m is not None for m in masks):
+        heard = torch.ones(1) if masks[1] is None else masks[1]
+        made["noise_mask"] = joined([noise_mask(video_latent).expand(clip.shape), heard.expand(sound.shape)])
+    return made
+
+
+@node("LTXVSeparateAVLatent", category="latent/video/ltxv", title="LTXVSeparateAVLatent")
+def ltxv_separate_av_latent(av_latent: Latent) -> Separated:
+    """Take the latent of a clip with sound apart.
+
+    Args:
+        av_latent: Of LTXVConcatAVLatent, or what a sampler made of it.
+    """
+    from pipegraph.models.families.ltx2 import separated
+
+    shapes = av_latent.get("shapes")
+    if shapes is None:
+        raise ValueError("this latent holds no sound: it does not come from LTXVConcatAVLatent")
+    rest = {k: v for k, v in av_latent.items() if k not in ("shapes", "noise_mask")}
+    clip, sound = ({**rest, "samples": part} for part in separated(av_latent["samples"], shapes))
+    if av_latent.get("noise_mask") is not None:
+        masks = separated(av_latent["noise_mask"], shapes)
+        clip["noise_mask"], sound["noise_mask"] = masks[0][:, :1], masks[1][:, :1]
+    return Separated(clip, sound)
+
+
+@node("LTXVAudioVAEDecode", category="latent/audio", title="LTXV Audio VAE Decode")
+def ltxv_audio_vae_decode(samples: Latent, audio_vae: Vae) -> Audio:
+    """Decode the latent of LTX-2's sound.
+
+    Args:
+        samples: The latent.
+        audio_vae: Of LTXVAudioVAELoader.
+    """
+    from pipegraph.models.video.ltx_audio import sounding
+
+    return sounding(audio_vae).sound(samples["samples"])
