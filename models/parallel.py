@@ -76,7 +76,8 @@ def share(network: nn.Module) -> nn.Module:
     # "Anything": of any length; the last process may have fewer tokens.
     split = ContextParallelConfig(**degrees)
     config = ParallelConfig(context_parallel_config=split)
-    config.setup(rank, count, torch.device(device, rank if device == "cuda" else None), mesh=_mesh(device, ring))
+    where = torch.device("cuda", rank) if device == "cuda" else torch.device(device)
+    config.setup(rank, count, where, mesh=_mesh(device, ring))
     model._parallel_config = config
     for part in model.modules():
         if hasattr(getattr(part, "processor", None), "_parallel_config"):

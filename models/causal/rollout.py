@@ -124,6 +124,9 @@ class Rollout:
             )
         if getattr(network, "_parallel_config", None) is not None:
             raise ValueError("a clip made chunk by chunk cannot be shared by several processes: leave out --parallel")
+        changes = (*denoise.model.patches, denoise.model.step_cache)
+        if names := ", ".join(type(change).__name__ for change in changes if change is not None):
+            raise ValueError(f"a clip made block by block cannot use {names}: give the sampler the model without it")
         entries = denoise.entries
         if len(entries) != 1 or entries[0].area is not None or entries[0].mask is not None or entries[0].controls:
             raise ValueError(

@@ -153,7 +153,8 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps of UniPC at cfg 6, shift 8; 832 x 480, 33 frames at 16 a second."""
     return {
         "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
-        "width": 832, "height": 480, "length": 33, "fps": 16.0, "parallel": True,
+        "width": 832, "height": 480, "length": 33, "fps": 16.0,
+        "parallel": "vace_layers" not in network,
     }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ class VideoVae(Vae):
 
     def stream(self, latents: Iterable[Tensor]) -> Iterator[Tensor]:
         """The frames [n, H, W, 3] of one clip whose latents z [C, t, h, w] come piece by piece: 1, then 4 at a time."""
-        memory = _Memory(self.network)
+        memory = self._memory(self.network)
         for z in latents:
             for cell in z[None].to(self.device, self.dtype).split(1, dim=2):
                 with torch.no_grad(), torch.autocast(self.device.type, enabled=False):

@@ -19,15 +19,18 @@ from pipegraph.models.parallel import together
 from .test_wan import CPU, noise, run, texts
 
 FRAMES = 13
-"""4 latent frames of 3 x 1 tokens; with those of one more, 15: no even number."""
+"""4 latent frames of 3 x 2 tokens; one more and half as wide, 5 of 3 x 1: no even number."""
 
 
 def sampled(folder: Path) -> list[Tensor]:
-    """Latents of an even and an odd number of tokens, each of two conditionings."""
+    """Latents of an even and an odd number of tokens, each of two conditionings; a prediction with a time for each."""
     paths.allow(folder)
     model, clip, _ = load_checkpoint(checkpoint(str(folder)), CPU)
-    starts = (noise(FRAMES), noise(FRAMES + 4)[..., :2])
-    return [run(model, *texts(clip), start) for start in starts]
+    even, odd = noise(FRAMES), noise(FRAMES + 4)[..., :2]
+    found = [run(model, *texts(clip), start) for start in (even, odd)]
+    times = torch.linspace(0, 1000, odd[0, 0].numel() // 4)[None]
+    with torch.no_grad():
+        return [*found, model.network(odd, times, texts(clip)[0][0][0], return_dict=False)[0]]
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from pipegraph.models.sampling.noise import ItemNoise, Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.video.read import read_video
+from pipegraph.nodes.attention import sliding_tile_attention
 from pipegraph.nodes.sampling_custom import random_noise
 from pipegraph.nodes.video_causal import ar_video_i2v, sampler_ar_video, stream_ar_video
 from pipegraph.nodes.video_io import save_video
@@ -307,6 +308,11 @@ def test_what_cannot_be_made_is_refused(load: Any, wan: Path, context: Context) 
         run(model, positive, Rollout(3), noise(6), noise_mask=torch.ones(1, 6, 4))
     with pytest.raises(ValueError, match="cfg 1"):
         run(model, positive * 2, Rollout(3), noise(6))
+    tiled = sliding_tile_attention(model)
+    with pytest.raises(ValueError, match="leave out SlidingTileAttention"):
+        run(tiled, positive, Rollout(3), noise(6))
+    with pytest.raises(ValueError, match="cannot use SlidingTiles"):
+        next(stream(tiled, positive, vae, 6, Rollout(3)).latents())
     with pytest.raises(ValueError, match="end at 0"):
         [*sample(Guider(model, positive), _given(noise(6)), Rollout(3).sampler(), SIGMAS[:-1], latent)]
     with pytest.raises(ValueError, match="give the sampler of SamplerARVideo"):
