@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.video.formats import PICTURES, unfit
 from pipegraph.runtime.node import FileInput, NodeEvent, Progress, RunContext, Saved, Step, node
 
 from .image_io import NamePrefix, _file_name, write_pictures
@@ -53,7 +54,17 @@ def load_video(file: InputClip, ctx: RunContext) -> Video:
     return video
 
 
-@node("SaveVideo", category="image/video", title="Save Video", effect="writes", output_node=True, output="video")
+def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+    """A codec that the format cannot hold; over a link it is found when the clip is saved, and gives way."""
+    format, codec = values.get("format", "auto"), values.get("codec", "auto")
+    if format != "auto" and (why := unfit(format, codec)):
+        yield "codec", f"{why}; auto takes what it usually holds"
+
+
+@node(
+    "SaveVideo", category="image/video", title="Save Video", effect="writes", output_node=True, output="video",
+    check=_check,
+)  # fmt: skip
 def save_video(
     video: Video,
     ctx: RunContext,
@@ -73,9 +84,9 @@ def save_video(
         format: mp4 if auto, or what holds the codec; png makes one file a frame.
         codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
     """
-    if format in ("gif", "webp", "apng", "png"):
-        if codec != "auto":
-            ctx.warn(f"{format} knows no codec: {codec} is not used")
+    if format in PICTURES:
+        if why := unfit(format, codec):
+            ctx.warn(f"{why}: {codec} is not used")
         if video.audio() is not None:
             ctx.warn(f"{format} holds no sound: it is left out")
     if format == "png":

@@ -168,7 +168,8 @@ class _Reading:
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.layers, self.differences = ({part: {} for part in self.networks} for _ in range(2))
+        self.layers = {part: {} for part in self.networks}
+        self.differences = {part: {} for part in self.networks}
         self.parameters = {part: parameters(network) for part, network in self.networks.items()}
         self.known = {part: targets(network) for part, network in self.networks.items()}
 

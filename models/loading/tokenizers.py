@@ -85,17 +85,18 @@ def _of_spiece(origin: Path, model: bytes) -> Any:
 
     transformers leaves out that unknown characters become bytes, where the model says so.
     """
+    import transformers
     from sentencepiece import SentencePieceProcessor
     from tokenizers.models import Unigram
-    from transformers import T5TokenizerFast
 
+    library: Any = transformers  # its names are made when asked for
     try:
         pieces = SentencePieceProcessor(model_proto=model)
     except RuntimeError as e:
         raise LoadError(f"{origin}: its SentencePiece model is broken") from e
     with TemporaryDirectory() as folder:
         (Path(folder) / "spiece.model").write_bytes(model)
-        made = T5TokenizerFast.from_pretrained(folder, local_files_only=True, extra_ids=0)
+        made = library.T5TokenizerFast.from_pretrained(folder, local_files_only=True, extra_ids=0)
     ids = range(len(pieces))
     vocabulary = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in ids]
     made.backend_tokenizer.model = Unigram(vocabulary, pieces.unk_id(), any(map(pieces.is_byte, ids)))

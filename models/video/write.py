@@ -23,55 +23,11 @@ from torch import Tensor
 from pipegraph.models.pictures import to_8_bit
 
 from .clip import Video
+from .formats import CODECS, CONTAINERS, Codec, unfit
 from .sound import Track, fitted
 
 Warn = Callable[[str], None]
 EncoderError: Final[type[Exception]] = av.FFmpegError
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """How an encoder of ffmpeg is used."""
-
-    encoder: str
-    pixels: str
-    alpha: str = ""
-    """Pixel format with transparency, empty if it has none."""
-    options: tuple[tuple[str, str], ...] = ()
-    halved: bool = True
-    """Colour is kept at half the size, so sides must be even."""
-    deep: bool = False
-    """Takes more than 8 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """A kind of video file."""
-
-    format: str
-    """Its name in ffmpeg."""
-    codecs: tuple[str, ...]
-    """What it may hold, its usual one first."""
-    sound: str
-    """Codec of its sound, empty if it holds none."""
-
-
-CODECS: Final = {
-    "h264": Codec("libx264", "yuv420p", options=(("crf", "18"),)),
-    "h265": Codec("libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1"), ("x265-params", "log-level=none"))),
-    "av1": Codec("libsvtav1", "yuv420p", options=(("crf", "28"), ("preset", "8"))),
-    "vp9": Codec("libvpx-vp9", "yuv420p", "yuva420p", (("crf", "28"), ("b", "0"), ("cpu-used", "4"))),
-    "prores": Codec("prores_ks", "yuv444p10le", "yuva444p10le", (("profile", "4444"),), halved=False, deep=True),
-    "ffv1": Codec("ffv1", "bgr0", "bgra", halved=False),
-    "apng": Codec("apng", "rgb24", "rgba", halved=False),
-}
-CONTAINERS: Final = {
-    "mp4": Container("mp4", ("h264", "h265", "av1", "vp9"), "aac"),
-    "webm": Container("webm", ("vp9", "av1"), "libopus"),
-    "mkv": Container("matroska", ("ffv1", "h264", "h265", "av1", "vp9"), "flac"),
-    "mov": Container("mov", ("prores", "h264", "h265"), "pcm_s16le"),
-    "apng": Container("apng", ("apng",), ""),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +43,8 @@ class Target:
         if kind == "auto":
             kind = next((k for k, c in CONTAINERS.items() if c.codecs[0] == codec), "mp4")
         usual = CONTAINERS[kind].codecs[0]
-        if codec not in ("auto", *CONTAINERS[kind].codecs):
-            warn(f"{kind} holds {', '.join(CONTAINERS[kind].codecs)}, not {codec}: {usual} is used")
+        if why := unfit(kind, codec):
+            warn(f"{why}: {usual} is used")
             codec = usual
         return cls(kind, usual if codec == "auto" else codec)
 

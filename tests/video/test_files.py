@@ -12,12 +12,18 @@ import torch
 from torch import Tensor
 
 from pipegraph.graphs import clip as clip_texts
+from pipegraph.graphs.errors import GraphError
+from pipegraph.graphs.load import load
 from pipegraph.graphs.picture import read_metadata
 from pipegraph.models.video.animated import times
 from pipegraph.models.video.clip import Video, rate
 from pipegraph.models.video.read import read_video
 from pipegraph.nodes.video import create_video, get_video_components
 from pipegraph.nodes.video_io import save_animated_png, save_animated_webp, save_video, save_webm
+from pipegraph.nodes.wire import Video as VideoWire
+from pipegraph.runtime.catalog import Catalog
+from pipegraph.runtime.check import check
+from pipegraph.runtime.node import node
 
 from .conftest import Context, clip, frames, saved
 
@@ -96,6 +102,34 @@ def test_equal_frames_are_counted(context: Context) -> None:
         assert back.frames.count == 6, format
         found = middles(back.images())
         assert (found[0] - found[2]).abs().max() < 0.02 < (found[2] - found[3]).abs().max()
+
+
+@node("MakeClip", category="test")
+def make_clip() -> VideoWire:
+    """Make."""
+    return clip(frames(3))
+
+
+@pytest.mark.parametrize(
+    ("format", "codec", "told"),
+    [("mp4", "prores", "mp4 holds h264, h265, av1, vp9, not prores"), ("gif", "h264", "gif knows no codec"),
+     ("mp4", "h265", ""), ("auto", "prores", ""), ("png", "auto", "")],
+)  # fmt: skip
+def test_a_codec_that_does_not_fit_is_told_before_anything_runs(format: str, codec: str, told: str) -> None:
+    nodes = {
+        "1": {"class_type": "MakeClip", "inputs": {}},
+        "2": {"class_type": "SaveVideo", "inputs": {"video": ["1", 0], "format": format, "codec": codec}},
+    }
+    graph = load({"pipegraph": 1, "nodes": nodes})
+    catalog = Catalog.of(save_video, make_clip)
+    if not told:
+        check(graph, catalog)
+        return
+    with pytest.raises(GraphError) as caught:
+        check(graph, catalog)
+    [problem] = caught.value.problems
+    assert (problem.node, problem.input, problem.got) == ("2", "codec", repr(codec))
+    assert told in problem.message
 
 
 def test_frames_as_files(context: Context) -> None:

@@ -22,8 +22,8 @@ def vae(attention: bool) -> VideoVae:
     torch.manual_seed(1)
     network = tiny.autoencoder().eval().requires_grad_(False)
     if not attention:
-        network.decoder.mid_block.attentions[0].proj.weight.zero_()  # type: ignore[union-attr, index, operator]
-        network.decoder.mid_block.attentions[0].proj.bias.zero_()  # type: ignore[union-attr, index, operator]
+        network.decoder.mid_block.attentions[0].proj.weight.zero_()  # type: ignore[union-attr, index]
+        network.decoder.mid_block.attentions[0].proj.bias.zero_()  # type: ignore[union-attr, index]
     return VideoVae(network, WAN.latent, torch.device("cpu"), torch.float32)
 
 
