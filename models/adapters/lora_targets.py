@@ -1,6 +1,6 @@
 """Which layer of a diffusers or transformers network the spellings of LoRA files mean.
 
-Wan's names are those of its original layout (``loading/wan.py``).
+Wan's and HunyuanVideo's names are those of their original layouts (``loading/wan.py``, ``loading/hunyuan.py``).
 
 The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
 FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from ..loading import wan
+from ..loading import hunyuan, wan
 from ..loading.flux import TOP
 
 
@@ -38,6 +38,9 @@ def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
         for name, width in widths.items():
             if original := wan.original_name(f"{name}.weight").removesuffix(".weight"):
                 found[original.replace(".", "_")] = (Target(name, (slice(0, width),)),)
+    if "context_embedder.proj_in" in widths:
+        for spelling, layers in hunyuan.original_layers(widths):
+            found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))
     for outer, inner in (("final_layer.adaLN_modulation.1", "norm_out.linear"),):
         if inner in widths:  # FLUX has shift before scale, diffusers scale before shift
             half = widths[inner] // 2

@@ -7,7 +7,7 @@ Facts: diffusers' converters (convert_hunyuan_video_to_diffusers.py, convert_hun
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd
 from typing import Any, Final
 
@@ -141,6 +141,45 @@ def _renamed(name: str, piece: Piece, top: Mapping[str, str], width: int) -> dic
         return {f"{block}.{number}.{n}.{kind}": piece.rows(start, count) for n, start, count in parts}
     fused = _FUSED.get(rest, ())
     return {f"{block}.{number}.{n}.{kind}": piece.rows(i * width, width) for i, n in enumerate(fused)}
+
+
+def original_layers(layers: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The original's names of the linear layers of a network, and ComfyUI's, with what makes each up in diffusers.
+
+    But for ``final_layer.adaLN_modulation.1``, whose halves are exchanged.
+    """
+    for name, parts in _original_layers(layers):
+        yield name, parts
+        for ours, theirs in _SPELLED:
+            name = name.replace(ours, theirs)
+        yield name, parts
+
+
+_SPELLED = (
+    ("t_embedder.mlp.0", "t_embedder.in_layer"), ("t_embedder.mlp.2", "t_embedder.out_layer"),
+    ("c_embedder.linear_1", "c_embedder.in_layer"), ("c_embedder.linear_2", "c_embedder.out_layer"),
+    ("_in.mlp.0", "_in.in_layer"), ("_in.mlp.2", "_in.out_layer"), ("mlp.fc1", "mlp.0"), ("mlp.fc2", "mlp.2"),
+    ("_mod.linear", "_mod.lin"), ("modulation.linear", "modulation.lin"),
+)  # fmt: skip
+
+
+def _original_layers(layers: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    here = set(layers)
+    for top in (_TOP_1, _TOP_15):
+        yield from ((outer, (inner,)) for outer, inner in top.items() if inner in here)
+    kinds = (
+        ("transformer_blocks", "double_blocks", _DOUBLE),
+        ("single_transformer_blocks", "single_blocks", _SINGLE),
+        ("context_embedder.token_refiner.refiner_blocks", "txt_in.individual_token_refiner.blocks", _REFINER),
+    )
+    for ours, theirs, names in kinds:
+        for number in {m[1] for n in here if (m := re.match(rf"{re.escape(ours)}\.(\d+)\.", n))}:
+            parts = {outer: (inner,) for outer, inner in names.items()} | _FUSED
+            parts["linear1"] = (*_FUSED["img_attn_qkv"], "proj_mlp")
+            for outer, inners in parts.items():
+                found = tuple(f"{ours}.{number}.{inner}" for inner in inners)
+                if here.issuperset(found):
+                    yield f"{theirs}.{number}.{outer}", found
 
 
 def config_1(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 import pipegraph as pg
 from pipegraph.models import paths
@@ -151,6 +151,22 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
     assert seen.attention > 10 and seen.linear > 50
     frames = read_video(result.files[0])[0].frames
     assert (frames.count, frames.width, frames.height) == (21, 32, 48)
+
+
+def test_loras_name_every_linear_layer_as_the_original_does() -> None:
+    """Rows of an original weight that a LoRA would change are those of the layers in diffusers; of both versions."""
+    from pipegraph.models.adapters.lora_targets import targets
+
+    for network, rename in ((tiny.transformer_1(), tiny.to_original_1), (tiny.transformer_15(), tiny.to_original_15)):
+        known, layers = targets(network), {n: m for n, m in network.named_modules() if isinstance(m, nn.Linear)}
+        original = rename({f"{n}.weight": m.weight.detach() for n, m in layers.items()})
+        for spelled in (original, tiny.comfyui_spelling(original)):
+            reached = set()
+            for name, weight in spelled.items():
+                for layer, rows in known[name.removesuffix(".weight").replace(".", "_")]:
+                    assert torch.equal(torch.cat([weight[r] for r in rows]), layers[layer].weight)
+                    reached.add(layer)
+            assert reached == layers.keys()
 
 
 def test_what_does_not_fit_is_said(load: Any, hunyuan: Path) -> None:
