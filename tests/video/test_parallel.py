@@ -162,6 +162,16 @@ def test_what_cannot_be_shared_is_told_before_anything_starts(
     assert "'--parallel': 0 is not in the range x>=1" in told("--parallel", "0")
     assert "each process takes a GPU of its own; got cuda:1; wanted auto, cpu or cuda" in told("--device", "cuda:1")
     assert 'cannot share the work of the model of "' in refused(capsys, "flux", "--prompt", "a fish")
+    graph["80"] = {"class_type": "SaveVideo", "inputs": {"video": ["81", 0]}}
+    graph["81"] = {"class_type": "CreateVideo", "inputs": {"images": ["82", 0], "fps": 8}}
+    graph["82"] = {"class_type": "EmptyImage", "inputs": {"width": 32, "height": 48, "batch_size": 5, "color": 0}}
+    graph["83"] = {"class_type": "GetVideoComponents", "inputs": {"video": ["80", 0]}}
+    graph["84"] = {"class_type": "VAEEncode", "inputs": {"pixels": ["83", 0], "vae": ["39", 0]}}
+    graph["3"]["inputs"]["latent_image"] = ["84", 0]
+    assert 'node "3" (KSampler): every process runs what it needs, and "80" must run once' in told()
+    graph["3"]["inputs"]["latent_image"] = ["40", 0]
+    for id in ("80", "81", "82", "83", "84"):
+        del graph[id]
     graph["70"] = {"class_type": "SamplerARVideo", "inputs": {}}
     graph["71"] = {"class_type": "PreviewAny", "inputs": {"source": ["70", 0]}}
     assert 'node "70" (Sampler AR Video): a clip made block by block' in told()

@@ -96,6 +96,10 @@ def check(checked: CheckedGraph, source: str, device: str) -> None:
     for node in samplers:
         if node.id not in sure:
             found.append(_bad("it may or may not run; several processes can share only what runs for certain", node))
+        for id in sorted(_upstream(checked, [node.id], lazy=True)):
+            if checked.nodes[id].entry.spec.effect in ("writes", "volatile"):
+                found.append(_bad(f'every process runs what it needs, and "{id}" must run once: it saves, or gives '
+                                  "something else each time", node))  # fmt: skip
         for loader, facts in _loaders(checked, node):
             if facts and not facts.get("parallel"):
                 found.append(_bad(f'several processes cannot share the work of the model of "{loader}" yet; they can '
