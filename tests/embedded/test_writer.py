@@ -34,6 +34,8 @@ def test_scores_are_of_these_weights_and_reach_the_gates() -> None:
     assert scores["weights"] == weights_id(OUT)
     assert scores["valid"]["low"] >= 0.95 and scores["valid"]["of"] >= 200
     assert scores["object"]["low"] >= 0.85 and scores["colour"]["low"] >= 0.85
+    clips = scores["clips"]
+    assert clips["valid"]["low"] >= 0.95 and all(clips[k]["low"] >= 0.85 for k in ("object", "colour", "motion"))
 
 
 def test_writes_what_is_asked() -> None:

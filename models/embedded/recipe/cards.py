@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from .measure import EMBEDDED, KINDS, weights_id
+from .train_writer import CLIPS_ASKED, PICTURES_ASKED
 from .train_writer import weights_id as writer_id
+from .video_world import BACKGROUNDS as CLIP_BACKGROUNDS
+from .video_world import OBJECTS as CLIP_OBJECTS
 from .world import COLOURS, OBJECTS, PLACES, PLAIN
 
+CLIP_FACTS = ("object", "colour", "motion", "background", "exact")
 LICENCE = """## Licence
 
 The weights are under the Apache License 2.0. They were trained on pictures composed of Fluent Emoji (MIT License,
@@ -178,20 +182,66 @@ that a LoRA can reach.
 """
 
 
+def video_card() -> str:
+    found = scores(EMBEDDED / "wan-tiny")
+    rows = [f"| {kind} | " + " | ".join(cell(row[k]) for k in CLIP_FACTS) + f" | {row['exact']['of']} |"
+            for kind, row in found["adherence"].items()]  # fmt: skip
+    flickers, vae = found["flicker"], found["autoencoder"]
+    table = "\n".join(rows)
+    return f"""# wan-tiny
+
+A Wan-shaped text-to-video model of 4.8 million parameters that ships with pipegraph, so that video graphs run without
+a download: clips of 13 frames, 64 x 64 pixels, 8 frames a second. It knows {len(CLIP_OBJECTS)} objects
+({", ".join(CLIP_OBJECTS)}), in seven colours where that makes sense, moving left, right, up (rising) or down (falling),
+on a background: {", ".join(CLIP_BACKGROUNDS)}. Prompts are like "a yellow fish moving left in the sea". As Wan 2.2 5B,
+it goes on from a given first frame, too (`Wan22ImageToVideoLatent`).
+
+WanTransformer3DModel (6 blocks of width 192, a token a latent cell), UMT5EncoderModel (2 layers of width 128, a
+tokenizer of whole words), AutoencoderKLWan (8 x 8 pixels of 4 frames to 16 channels). It loads with diffusers:
+`WanPipeline.from_pretrained("models/embedded/wan-tiny")`.
+
+## Scores
+
+Shares of fresh prompts with fresh noise at the recommended settings (12 steps, cfg 4), judged by
+`recipe/video_score.py`; in brackets the lower end of the 95 % interval. The object is judged in the middle frame, the
+direction by its way from the first frame to the last. "Unseen pair": an object in the one colour it never had in
+training.
+
+| | object | colour | direction | background | exact | prompts |
+|---|---|---|---|---|---|---|
+{table}
+
+Flicker, the mean change of the frames' borders (where nothing moves) from a frame to the next, in levels of 255:
+{flickers["this"]}. Frames that flux-tiny paints one by one: {flickers["own noise"]} from noise of their own,
+{flickers["over real frames"]} over the frames of a real clip with the same noise (half of the noise levels).
+
+Autoencoder, on held-out scenes: {vae["whole"]} dB encoded and decoded, {vae["decoder"]} dB decoded from the latents
+of the linear codec that defines them (the codec itself: {vae["codec"]} dB).
+
+## Limits
+
+Objects are soft: their colour and way are right more often than their shape. One object a clip, one direction, steady
+speed, a still background. Other sizes and lengths were not trained.
+
+{LICENCE}
+"""
+
+
 def writer_card() -> str:
     folder = EMBEDDED / "prompt-writer"
     found = json.loads((folder / "scores.json").read_text("utf-8"))
     if found["weights"] != writer_id(folder):
         raise ValueError("prompt-writer/scores.json was measured on other weights; run train_writer --export")
-    rows = "\n".join(
-        f"| {name} | {cell(found[name])} | {found[name]['of']} |"
-        for name in ("valid", "object", "colour", "background", "size")
+    pictures, clips = (
+        "\n".join(f"| {name} | {cell(rows[name])} | {rows[name]['of']} |" for name in ("valid", *asked))
+        for rows, asked in ((found, PICTURES_ASKED), (found["clips"], CLIPS_ASKED))
     )
     return f"""# prompt-writer
 
 A Llama of 1.2 million parameters (4 layers of width 160, 5 heads over 1 key head, byte-level BPE of 640 tokens) that
 turns a request in everyday words ("something red to eat, by the sea please") into a prompt for flux-tiny ("a red apple
-on the beach"). It ships so that graphs which lead from a language model to a picture run without a download.
+on the beach"), or, where something moves ("a pet that sinks under water"), for wan-tiny ("a fish falling in the sea").
+It ships so that graphs which lead from a language model to a picture or a clip run without a download.
 
 ## Scores
 
@@ -199,25 +249,30 @@ Requests with a combination of object, colour and background that training never
 grammar to hold it; in brackets the lower end of the 95 % interval. Valid: the answer is a caption of flux-tiny's world.
 The other lines count the requests that ask for it; "size" is the size, or the relation of two objects.
 
-| | share | requests |
+| pictures | share | requests |
 |---|---|---|
-{rows}
+{pictures}
+
+| clips | share | requests |
+|---|---|---|
+{clips}
 
 ## Limits
 
-It knows the wordings of `recipe/requests.py`, and nothing else of the world: any other request gets some caption too.
+It knows the wordings of `recipe/requests.py` and `recipe/video_requests.py`, and nothing else of the world: any other
+request gets some caption too.
 What a request leaves open it draws from what training showed.
 
 ## Licence
 
-The weights are under the Apache License 2.0. They were trained on sentences that `recipe/requests.py` makes up.
+The weights are under the Apache License 2.0. They were trained on sentences that those two files make up.
 """
 
 
 def main() -> None:
     cards = {
         "flux-tiny": base_card, "flux-tiny-schnell": schnell_card, "controlnet/flux-tiny-edges": edges_card,
-        "loras": lora_card, "prompt-writer": writer_card,
+        "loras": lora_card, "prompt-writer": writer_card, "wan-tiny": video_card,
     }  # fmt: skip
     for folder, card in cards.items():
         (EMBEDDED / folder / "README.md").write_text(card(), "utf-8")

@@ -50,6 +50,18 @@ def _edit(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes, indent=2) + "\n", "utf-8")
 
 
+def card() -> dict[str, Any]:
+    """What ``card.json`` says."""
+    return {
+        "recommend": RECOMMEND,
+        "text_tokens": TOKENS,
+        "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS, "motions": WORDS,
+        "vocabulary": [w for w in TOKEN_ID if w not in SPECIAL_TOKENS],
+        "synonyms": SYNONYMS,
+        "license": "Apache-2.0; trained on clips composed of Fluent Emoji (MIT, Microsoft Corporation)",
+    }  # fmt: skip
+
+
 def write(nets: TextToVideo, vae: Any, out: Path) -> None:
     """Write the folder: networks as float16, tokenizer, scheduler, ``card.json``."""
     for module in (nets.transformer, nets.text, vae):
@@ -61,15 +73,7 @@ def write(nets: TextToVideo, vae: Any, out: Path) -> None:
     _edit(out / "model_index.json", tokenizer=["transformers", "PreTrainedTokenizerFast"])
     _edit(out / "tokenizer" / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     _edit(out / "text_encoder" / "config.json", dtype="float32", torch_dtype="float32")
-    card = {
-        "recommend": RECOMMEND,
-        "text_tokens": TOKENS,
-        "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS, "motions": WORDS,
-        "vocabulary": [w for w in TOKEN_ID if w not in SPECIAL_TOKENS],
-        "synonyms": SYNONYMS,
-        "license": "Apache-2.0; trained on clips composed of Fluent Emoji (MIT, Microsoft Corporation)",
-    }  # fmt: skip
-    (out / "card.json").write_text(json.dumps(card, indent=1) + "\n", "utf-8")
+    (out / "card.json").write_text(json.dumps(card(), indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
