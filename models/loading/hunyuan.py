@@ -56,7 +56,7 @@ _DOUBLE = {
     "txt_mlp.fc1": "ff_context.net.0.proj", "txt_mlp.fc2": "ff_context.net.2",
 }  # fmt: skip
 _SINGLE = {"linear2": "proj_out", "q_norm": "attn.norm_q", "k_norm": "attn.norm_k", "modulation.linear": "norm.linear"}
-_FUSED = {
+_FUSED: Final[dict[str, tuple[str, ...]]] = {
     "img_attn_qkv": ("attn.to_q", "attn.to_k", "attn.to_v"),
     "txt_attn_qkv": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),
     "self_attn_qkv": ("attn.to_q", "attn.to_k", "attn.to_v"),
@@ -174,7 +174,7 @@ def _original_layers(layers: Iterable[str]) -> Iterator[tuple[str, tuple[str, ..
     )
     for ours, theirs, names in kinds:
         for number in {m[1] for n in here if (m := re.match(rf"{re.escape(ours)}\.(\d+)\.", n))}:
-            parts = {outer: (inner,) for outer, inner in names.items()} | _FUSED
+            parts: dict[str, tuple[str, ...]] = {**{outer: (inner,) for outer, inner in names.items()}, **_FUSED}
             parts["linear1"] = (*_FUSED["img_attn_qkv"], "proj_mlp")
             for outer, inners in parts.items():
                 found = tuple(f"{ours}.{number}.{inner}" for inner in inners)
