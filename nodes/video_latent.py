@@ -26,6 +26,8 @@ def empty_hunyuan_latent_video(
 ) -> Latent:
     """Make an empty latent of a clip, for Wan and HunyuanVideo: nothing to start from but a size.
 
+    A model whose latent cells are larger (Wan 2.2's 5B: 16 pixels) makes clips of this size too, if it can.
+
     Args:
         width: Of the frames, in pixels.
         height: Of the frames, in pixels.
@@ -34,4 +36,5 @@ def empty_hunyuan_latent_video(
     """
     import torch
 
-    return {"samples": torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)}
+    samples = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
+    return {"samples": samples, "downscale_ratio_spatial": 8}

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..family import LatentFormat
 from .findings import findings
 from .guiders import GuidedDenoiser, Guider, fit_mask
 from .model_sampling import ModelSampling
@@ -93,7 +94,7 @@ def _run(
             raise ValueError(f"{model.family.title} makes no sound: take the latent apart with LTXVSeparateAVLatent")
         given, guider = latent["samples"], guider.told(latent_shapes=shapes)
     else:
-        given = fit_shape(latent["samples"], model.latent.channels, model.latent.axes)
+        given = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
     start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
@@ -159,6 +160,23 @@ class KeepingDenoiser:
 def is_filled(samples: Tensor) -> bool:
     """Whether a latent holds anything: an empty one is known by all its values being exactly 0."""
     return bool(samples.any())
+
+
+def fit_cells(latent: Mapping[str, Any], format: LatentFormat) -> Tensor:
+    """The samples of a LATENT; an empty one made for cells of another size is remade for as many pixels.
+
+    Raises:
+        ValueError: these pixels are no whole tokens.
+    """
+    samples: Tensor = latent["samples"]
+    cell, own = latent.get("downscale_ratio_spatial", format.downscale), format.downscale
+    if cell == own or is_filled(samples):
+        return samples
+    height, width = (side * cell for side in samples.shape[-2:])
+    whole = own * format.patch
+    if height % whole or width % whole:
+        raise ValueError(f"this model's sides are multiples of {whole} pixels, the latent is of {width} x {height}")
+    return samples.new_zeros(*samples.shape[:-2], height // own, width // own)
 
 
 def fit_shape(samples: Tensor, channels: int, axes: int = 2) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pipegraph as pg
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.families.wan_variants import WAN_5B
 from pipegraph.models.loading.load import load_vae
+from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
 from pipegraph.nodes.video_wan_5b import wan22_image_to_video_latent
 
 from . import tiny
@@ -43,7 +45,7 @@ def start() -> Tensor:
 
 def test_text_to_video_equals_diffusers(load: Any, pipeline: Any, folders: tuple[Path, Path]) -> None:
     model, clip, vae = load(folders[0])
-    assert model.family is WAN_5B and clip.family is WAN_5B
+    assert (model.family.id, clip.family.id, model.family.token_times) == (WAN_5B.id, WAN_5B.id, True)
     assert vae.latent == model.latent and vae.latent.downscale == 16 and vae.latent.channels == 48
     latents = run(model, *texts(clip), start())
     assert (latents - reference(pipeline(folders[0]), start(), 9, size=SIZE)).abs().max() < TOLERANCE
@@ -67,13 +69,11 @@ def test_a_given_first_frame_equals_diffusers(
     assert (found[:, :, :1] - vae.encode(image)).abs().max() < 1e-5  # kept as it was given
     plain = run(model, *texts(clip), start())
     assert (found - plain)[:, :, 1:].abs().max() > 10 * TOLERANCE
-    from dataclasses import replace
-
     untold = replace(model, family=replace(model.family, token_times=False))
     assert (run(untold, *texts(clip), start(), **latent) - found).abs().max() > 10 * TOLERANCE
 
 
-def test_latents_of_given_pictures(load: Any, wan: Path, folders: tuple[Path, Path], context: Context) -> None:
+def test_latents_of_given_pictures(load: Any, folders: tuple[Path, Path], context: Context) -> None:
     vae = load(folders[0])[2]
     empty = wan22_image_to_video_latent(vae, context, 64, 32, 13, 2)
     assert empty["samples"].shape == (2, 48, 4, 2, 4) and not empty["samples"].any() and "noise_mask" not in empty
@@ -84,7 +84,17 @@ def test_latents_of_given_pictures(load: Any, wan: Path, folders: tuple[Path, Pa
     assert torch.equal(begun["samples"][0], begun["samples"][1])
     assert vae.latent.process_in(begun["samples"])[:, :, 2:].abs().max() < 1e-6
     with pytest.raises(ValueError, match=r"load wan2\.2_vae"):
-        wan22_image_to_video_latent(load(wan)[2], context, 64, 32, 13)
+        wan22_image_to_video_latent(replace(vae, latent=replace(vae.latent, frames=8)), context, 64, 32, 13)
+
+
+def test_an_empty_latent_for_other_cells_keeps_its_pixels(load: Any, folders: tuple[Path, Path]) -> None:
+    model, clip, _ = load(folders[0])
+    empty = empty_hunyuan_latent_video(SIZE[1], SIZE[0], 9)
+    assert empty["samples"].shape == (1, 16, 3, 8, 4)
+    found = run(model, *texts(clip), start(), **empty)
+    assert torch.equal(found, run(model, *texts(clip), start()))
+    with pytest.raises(ValueError, match="multiples of 32 pixels, the latent is of 48 x 64"):
+        run(model, *texts(clip), start(), **empty_hunyuan_latent_video(48, 64, 9))
 
 
 def test_the_vae_in_the_original_layout(folders: tuple[Path, Path], tmp_path: Path, load: Any) -> None:
