@@ -151,7 +151,8 @@ class TextEncoder:
         """What the user should know: text that no encoder reads to its end, and unknown words."""
         said = []
         readers = [name for name, t in tokens.items() if not t.part]
-        short = [min(readers, key=lambda n: len(tokens[n].dropped))] if all(tokens[n].dropped for n in readers) else []
+        unread_by_all = bool(readers) and all(tokens[n].dropped for n in readers)
+        short = [min(readers, key=lambda n: len(tokens[n].dropped))] if unread_by_all else []
         for name in [*short, *(n for n, t in tokens.items() if t.part and t.dropped)]:
             limit, dropped = self.encoders[name].limit, _short(tokens[name].dropped.strip(), 200)
             what = "the text in quotes" if tokens[name].part else "the prompt"

@@ -232,5 +232,7 @@ def _empty(width: int, height: int, length: int, batch_size: int) -> Tensor:
 
 def _mu(latent: dict[str, Any] | None, base_shift: float, max_shift: float) -> float:
     """The shift on the line through 1024 and 4096 tokens."""
-    tokens = math.prod(latent["samples"].shape[2:]) if latent else 4096
+    tokens = 4096
+    if latent:  # of a clip with sound, the clip's
+        tokens = math.prod(latent["shapes"][0][1:] if "shapes" in latent else latent["samples"].shape[2:])
     return base_shift + (max_shift - base_shift) * (tokens - 1024) / (4096 - 1024)

@@ -130,6 +130,7 @@ def _statistics(name: str) -> str:
 
 def write_file(networks: dict[str, nn.Module], path: Path) -> None:
     """The original's single file; what the shapes do not say is in its metadata."""
+    joins: Any = networks["connectors"].config
     told = {
         "transformer": {"_class_name": "AVTransformer3DModel", "num_attention_heads": 2, "attention_head_dim": 18,
                         "audio_num_attention_heads": 2, "audio_attention_head_dim": 12, "rope_type": "split"},
@@ -137,8 +138,8 @@ def write_file(networks: dict[str, nn.Module], path: Path) -> None:
         "audio_vae": {"model": {"params": {}}},
         "vocoder": {"upsample_rates": [4, 2], "upsample_kernel_sizes": [8, 4], "resblock_kernel_sizes": [3],
                     "resblock_dilation_sizes": [[1, 3]], "output_sampling_rate": 800},
-        "connectors": {k: v for k, v in networks["connectors"].config.items()  # type: ignore[operator]
-                       if "heads" in k or "head_dim" in k or k == "caption_channels" or k == "text_proj_in_factor"},
+        "connectors": {k: v for k, v in joins.items()
+                       if "heads" in k or "head_dim" in k or k in ("caption_channels", "text_proj_in_factor")},
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(to_original(networks), path, {"config": json.dumps(told)})

@@ -231,6 +231,7 @@ def test_single_files_in_the_original_layout(
     ltx_tiny.write_files(folder(version=version), tmp_path, version)
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path))
     file_model, no_clip, file_vae = load_checkpoint(checkpoint("ltx-video-2b-v0.9.safetensors"), CPU)
+    assert no_clip.remarks(no_clip.tokenize(PROMPT)) == []
     with pytest.raises(ValueError, match="LTX-Video needs the text encoders t5xxl too"):
         no_clip.encode(no_clip.tokenize(PROMPT))
     file_clip = load_text_encoders("ltxv", ["t5xxl_fp16.safetensors"], CPU)

@@ -115,7 +115,7 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     )  # fmt: skip
     clip, sound = pipe(output_type="latent", **options)
     sides = texts(networks(later)["connectors"])
-    sigmas = ltxv_scheduler(STEPS, latent=empty_ltxv_latent_video(SIZE[1], SIZE[0], FRAMES))
+    sigmas = ltxv_scheduler(STEPS, latent=latent)
     assert (sigmas - pipe.scheduler.sigmas).abs().max() < 1e-6
     with strict(1 << 10) as seen:
         joint = run(model, sides, noise, sigmas, latent)
