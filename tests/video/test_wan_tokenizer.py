@@ -55,8 +55,9 @@ def test_tokens_equal_sentencepiece(wan: Path, tmp_path: Path, load: Any, byte_f
     pieces = sentencepiece.SentencePieceProcessor(model_proto=spiece)
     path = write(wan, tmp_path, spiece)
     clip = load_text_encoders("wan", [str(path)], CPU)
+    umt5: Any = clip.encoders["umt5xxl"]
     for prompt in PROMPTS:
-        tokens = clip.encoders["umt5xxl"].tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        tokens = umt5.tokenizer(prompt, add_special_tokens=False)["input_ids"]
         assert tokens == pieces.encode(prompt), prompt
     [tokens] = clip.tokenize("a red 猫🐟").values()
     assert tokens.ids[: tokens.used] == (*pieces.encode("a red 猫🐟"), 1) and len(tokens.ids) == 512

@@ -82,7 +82,8 @@ def test_equals_diffusers(
     start, end = picture(1), picture(2)
     first, second = clip_vision_encode(eye, start), clip_vision_encode(eye, end)
     sizes: dict[str, Any] = {"width": SIZE[1], "height": SIZE[0], "length": 5}
-    given = (*texts(clip), vae, context)
+    positive, negative = texts(clip)
+    given = (positive, negative, vae, context)
 
     def made(one: Any, two: Any) -> Tensor:
         pictures: dict[str, Any] = {"start_image": start}
