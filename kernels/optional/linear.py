@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import Backend, register
+from pipegraph.kernels.linear import without_e4m3
 from pipegraph.kernels.linear_torch import finish, joined, refuses_w8a8
 from pipegraph.kernels.linear_values import Activation, LowRank, Signature
 from pipegraph.kernels.quantize_rows import quantize_rows
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.triton import available
 
 
 def scaled_mm(
@@ -32,6 +34,15 @@ def scaled_mm(
     return finish(y, act, gate, residual)
 
 
+def without_fp8() -> str:
+    """Why the CUDA device, or what is compiled for ahead of time, has no product of e4m3fn; empty if it has."""
+    if not available.missing():
+        return without_e4m3()
+    if not torch.cuda.is_available():
+        return "no CUDA device"
+    return "" if torch.cuda.get_device_capability() >= (8, 9) else "fp8 needs compute capability 8.9"
+
+
 def _refuses(s: Signature) -> str:
     if reason := refuses_w8a8(s):
         return reason
@@ -42,9 +53,7 @@ def _refuses(s: Signature) -> str:
     if s.format == "fp8":
         if s.dtype != torch.bfloat16:
             return "gives bfloat16 only"
-        if s.device == "cuda" and torch.cuda.get_device_capability() < (8, 9):
-            return "fp8 needs compute capability 8.9"
-        return "" if s.rows else "needs rows"
+        return (without_fp8() if s.device == "cuda" else "") or ("" if s.rows else "needs rows")
     return "" if s.rows > 16 else "int8 needs more than 16 rows"
 
 

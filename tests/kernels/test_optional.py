@@ -23,7 +23,9 @@ from pipegraph.kernels.attention import Signature
 from pipegraph.kernels.attention_reference import reference
 from pipegraph.kernels.dispatch import backends, explain, forget
 from pipegraph.kernels.optional import packages
+from pipegraph.kernels.qweight import Layout
 from pipegraph.kernels.testing import conformance
+from pipegraph.kernels.triton.available import AHEAD
 
 PACKAGES = ("flash_attn", "flashinfer", "sageattention", "comfy_kitchen")
 
@@ -89,6 +91,21 @@ def test_exact_ones_rank_below_torch_and_reduced_ones_are_said_to_be() -> None:
         assert found["reference"].rank(signature()) < found[name].rank(signature()) < found["torch"].rank(signature())
     assert found["sage"].numerics == found["comfy-kitchen"].numerics == "reduced"
     assert backends("linear")["scaled-mm"].numerics == "reduced"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said without a GPU")
+@pytest.mark.parametrize(
+    ("ahead", "why"),
+    [("", "no CUDA device"), ("sm_80", "sm_80 has no e4m3fn"), ("gfx942", "gfx942 has no e4m3fn"), ("sm_90", "")],
+)
+def test_fp8_products_need_a_device_that_has_them(ahead: str, why: str) -> None:
+    layout = Layout(torch.float8_e4m3fn, None, None, 1)
+    usual = dispatch._ops["linear"].sample("cuda", "bfloat16")
+    token = AHEAD.set(ahead)
+    try:
+        assert backends("linear")["scaled-mm"].verdict(usual._replace(format="fp8", stored=None, layout=layout)) == why
+    finally:
+        AHEAD.reset(token)
 
 
 def flash_attn_func(
