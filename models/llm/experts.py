@@ -86,6 +86,7 @@ def _grouped(x: Tensor, weights: list[Any], offsets: Tensor) -> Tensor:
 def _each(layer: Any, name: str) -> list[Any]:
     """The matrix of each expert, without a copy; remembered as long as the layer has that weight."""
     part = layer._modules[name]
+    found: list[Any]
     whole, found = part.__dict__.get("each", (None, []))
     if whole is not part.weight:
         rows = part.out_features // layer.num_experts

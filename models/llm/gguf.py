@@ -118,8 +118,9 @@ def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> Non
                 value = _read(reader, piece, dtype, _heads(name, network.config) if family.turned else 0)
             _put(network, name, value, dtype, mapped)
         for path, parts in experts.items():
-            for x, piece in parts.items():
-                _put_experts(mixtures[path], x, piece, reader, dtype, mapped)
+            for x, matrices in parts.items():
+                assert matrices is not None
+                _put_experts(mixtures[path], x, matrices, reader, dtype, mapped)
         if factors is not None:
             network.model.rotary_emb.inv_freq /= reader.dense(factors, torch.float32)
     if tied:
@@ -184,7 +185,7 @@ def _put(network: nn.Module, name: str, value: Tensor | GgufWeight, dtype: torch
         owner._parameters[leaf] = nn.Parameter(value.dequantize(dtype), requires_grad=False)
 
 
-def _put_experts(layer: nn.Module, name: str, piece: Piece, reader: Reader, dtype: torch.dtype, mapped: bool) -> None:
+def _put_experts(layer: Any, name: str, piece: Piece, reader: Reader, dtype: torch.dtype, mapped: bool) -> None:
     """Give a mixture the matrices of all its experts, one below the other in a layer of its own."""
     experts, inner, width = layer.num_experts, layer.intermediate_dim, layer.hidden_dim
     shape = (experts, width, inner) if name == "down" else (experts, inner, width)

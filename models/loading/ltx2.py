@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from . import ltx
 from .pieces import Piece
@@ -226,9 +226,13 @@ def connectors_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]
     return config
 
 
-NETWORKS = (
+def _as_it_is(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
+    return dict(stored), []
+
+
+NETWORKS: Final = (
     ("transformer", is_original, from_original, network_config, told_of_network),
-    ("transformer", is_diffusers, lambda s: (dict(s), []), network_config, told_of_network),
+    ("transformer", is_diffusers, _as_it_is, network_config, told_of_network),
     ("vae", is_original_vae, ltx.from_original_vae, vae_config, ltx.told_of_vae),
     ("audio_vae", is_audio_vae, from_original_audio, audio_config, told_of_audio),
     ("vocoder", is_vocoder, from_original_vocoder, vocoder_config, told_of_vocoder),

@@ -281,4 +281,5 @@ def _modulated(decoder: Any, embedded: Tensor | None, x: Tensor) -> Tensor:
 
 def _unpatched(x: Tensor, patch: int) -> Tensor:
     """[1, 3 * patch * patch, n, h, w] -> [1, 3, n, h * patch, w * patch]; columns vary before rows."""
-    return x.unflatten(1, (-1, patch, patch)).permute(0, 1, 4, 5, 3, 6, 2).flatten(5, 6).flatten(3, 4)
+    cells: Tensor = x.unflatten(1, (-1, patch, patch))
+    return cells.permute(0, 1, 4, 5, 3, 6, 2).flatten(5, 6).flatten(3, 4)

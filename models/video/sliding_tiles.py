@@ -67,7 +67,7 @@ class SlidingTiles:
         """Let the self-attentions of one call see their windows only; the first call of a run is measured."""
         config = model.network.config
         patch = (config.patch_size_t, *[config.patch_size] * 2) if self.text else config.patch_size
-        grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))  # type: ignore[assignment]
+        grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))
         found, loss = findings(), None
         if found is not None and _NAME not in found:
             loss = found[_NAME] = Loss(tiles_of(grid, self.tile, self.window).share)

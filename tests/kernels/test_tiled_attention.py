@@ -94,4 +94,5 @@ def test_every_product_is_of_the_layer_and_in_the_dtype() -> None:
 )
 def test_refuses(grid: Size, tile: Size, window: Size, says: str) -> None:
     with pytest.raises(KernelError, match=says):
-        tiled_attention(*qkv((2, 2, 2)), grid, tile, window)
+        q, k, v = qkv((2, 2, 2))
+        tiled_attention(q, k, v, grid, tile, window)

@@ -51,7 +51,7 @@ def write(path: Path, network: nn.Module, style: str) -> Path:
     made = factors(network)
     prefixes = stems(list(made), style)
     down, up = ("lora_A", "lora_B") if style == "peft" else ("lora_down", "lora_up")
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
     for name, (b, a) in made.items():
         tensors |= {f"{prefixes[name]}.{down}.weight": a, f"{prefixes[name]}.{up}.weight": b}
         if style != "peft":
@@ -77,7 +77,7 @@ def test_every_spelling_equals_edited_weights(load: Any, wan: Path, tmp_path: Pa
     edited = copy.deepcopy(network)
     scale = 1.0 if style == "peft" else ALPHA / RANK
     for name, (up, down) in factors(network).items():
-        edited.get_submodule(name).weight += STRENGTH * scale * up @ down  # type: ignore[operator]
+        edited.get_submodule(name).weight += STRENGTH * scale * up @ down
     plain, expected = output(network), output(edited)
     with active(network, [(lora, STRENGTH)]):
         found = output(network)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.models.families.wan_variants import WAN_VACE
@@ -24,7 +24,7 @@ from .test_wan_vision import picture, pil
 FRAMES = 5
 
 
-def network() -> nn.Module:
+def network() -> Any:
     from diffusers import WanVACETransformer3DModel
 
     torch.manual_seed(9)
@@ -61,7 +61,9 @@ def test_equals_diffusers(
     monkeypatch.setattr("diffusers.pipelines.wan.pipeline_wan_vace.prompt_clean", str)
     model, clip, vae = load(vace)
     assert model.family is WAN_VACE
-    strength, ours, theirs = (0.6 if case == "all" else 1.0), {}, {}
+    strength = 0.6 if case == "all" else 1.0
+    ours: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
     if case in ("clip", "mask", "all"):
         ours["control_video"], theirs["video"] = clip_to_follow(), [pil(f[None]) for f in clip_to_follow()]
     if case in ("mask", "all"):

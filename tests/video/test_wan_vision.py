@@ -81,18 +81,20 @@ def test_equals_diffusers(
     eye = load_clip_vision(str(folder), CPU)
     start, end = picture(1), picture(2)
     first, second = clip_vision_encode(eye, start), clip_vision_encode(eye, end)
-    sizes: dict[str, Any] = {"width": SIZE[1], "height": SIZE[0], "length": 5}
     positive, negative = texts(clip)
-    given = (positive, negative, vae, context)
+    given: dict[str, Any] = {
+        "positive": positive, "negative": negative, "vae": vae, "ctx": context, "width": SIZE[1], "height": SIZE[0],
+        "length": 5,
+    }  # fmt: skip
 
     def made(one: Any, two: Any) -> Tensor:
         pictures: dict[str, Any] = {"start_image": start}
         if last:
             begun = wan_first_last_frame_to_video(
-                *given, **sizes, **pictures, end_image=end, clip_vision_start_image=one, clip_vision_end_image=two
+                **given, **pictures, end_image=end, clip_vision_start_image=one, clip_vision_end_image=two
             )
         else:
-            begun = wan_image_to_video(*given, **sizes, **pictures, clip_vision_output=one)
+            begun = wan_image_to_video(**given, **pictures, clip_vision_output=one)
         return run(model, begun.positive, begun.negative, noise(5))
 
     options: dict[str, Any] = {"image": pil(start)} | ({"last_image": pil(end)} if last else {})
