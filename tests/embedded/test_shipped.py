@@ -35,8 +35,8 @@ def adherence(folder: Path, count: int, **changes: float) -> dict[str, dict[str,
 
 def test_weights_are_float16_and_small() -> None:
     files = list(EMBEDDED.rglob("*.safetensors"))
-    assert {BASE, SCHNELL, EDGES} <= {p for f in files for p in f.parents} and LORA in files
-    assert sum(f.stat().st_size for f in files) < 34e6
+    assert {BASE, SCHNELL, EDGES, EMBEDDED / "wan-tiny"} <= {p for f in files for p in f.parents} and LORA in files
+    assert sum(f.stat().st_size for f in files) < 44e6
     for file in files:
         with safe_open(file, "pt") as weights:
             assert {weights.get_slice(k).get_dtype() for k in weights.keys()} == {"F16"}, file

@@ -14,7 +14,7 @@ SMALL = 1 << 16
 """Multiply-adds below which other code may multiply matrices (filters of a picture, say); a layer has millions."""
 
 
-@pytest.mark.parametrize("name", [n for n in ready_made.names() if n.startswith("flux")])
+@pytest.mark.parametrize("name", [n for n in ready_made.names() if n.startswith(("flux", "video"))])
 def test_every_launch_comes_from_the_layer(name: str, tmp_path: Path) -> None:
     with strict(SMALL) as seen:
         pg.load(name, out=tmp_path).run(seed=1, steps=2)

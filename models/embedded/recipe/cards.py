@@ -197,8 +197,9 @@ on a background: {", ".join(CLIP_BACKGROUNDS)}. Prompts are like "a yellow fish 
 it goes on from a given first frame, too (`Wan22ImageToVideoLatent`).
 
 WanTransformer3DModel (6 blocks of width 192, a token a latent cell), UMT5EncoderModel (2 layers of width 128, a
-tokenizer of whole words), AutoencoderKLWan (8 x 8 pixels of 4 frames to 16 channels). It loads with diffusers:
-`WanPipeline.from_pretrained("models/embedded/wan-tiny")`.
+tokenizer of whole words), AutoencoderKLWan (8 x 8 pixels of 4 frames to 16 channels). It loads with diffusers
+(and accelerate): `WanPipeline.from_pretrained("models/embedded/wan-tiny", expand_timesteps=False)`; with
+`expand_timesteps` diffusers takes tokens of 2 x 2 latent cells for granted.
 
 ## Scores
 
@@ -220,8 +221,8 @@ of the linear codec that defines them (the codec itself: {vae["codec"]} dB).
 
 ## Limits
 
-Objects are soft: their colour and way are right more often than their shape. One object a clip, one direction, steady
-speed, a still background. Other sizes and lengths were not trained.
+Objects are soft: their way is right more often than their shape. Where object and background both have a colour, the
+two are sometimes swapped. One object a clip, one direction, steady speed, a still background. Other sizes and lengths were not trained.
 
 {LICENCE}
 """

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from diffusers import AutoencoderKLWan, WanTransformer3DModel
+from safetensors.torch import load_file
 from transformers import UMT5EncoderModel
 
 from . import measure as pictures
@@ -34,8 +35,11 @@ BATCH = 8
 
 def load(folder: Path) -> tuple[TextToVideo, AutoencoderKLWan]:
     """The networks of a shipped video model, in float32."""
+    # diffusers' from_pretrained cannot read this class without accelerate.
+    network = WanTransformer3DModel.from_config(WanTransformer3DModel.load_config(folder / "transformer"))
+    network.load_state_dict(load_file(folder / "transformer/diffusion_pytorch_model.safetensors"))
     nets = TextToVideo(
-        WanTransformer3DModel.from_pretrained(folder / "transformer", low_cpu_mem_usage=False).float().eval(),
+        network.eval(),
         UMT5EncoderModel.from_pretrained(folder / "text_encoder", dtype=torch.float32).eval(),
     )
     return nets, AutoencoderKLWan.from_pretrained(folder / "vae", low_cpu_mem_usage=False).float().eval()
