@@ -8,7 +8,7 @@ from pipegraph.runtime.node import RunContext, node
 
 from .latent import BatchSize
 from .video_latent import Height, Length, Width
-from .video_wan import Begun
+from .video_wan import Begun, fitted, told_both
 from .wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
 
 
@@ -54,20 +54,13 @@ def hunyuan_video_15_image_to_video(
         clip_vision_output: What SigLIP sees in the first picture; the image-to-video models were trained with it.
     """
     latent = _empty(width, height, length, batch_size)
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {"clip_vision_output": clip_vision_output}
     if start_image is not None:
-        from pipegraph.models.images import resize
-
-        if len(start_image) > length:
-            ctx.warn(f"{len(start_image)} pictures are given, the clip has {length} frames: the first are used")
-        given = vae.encode(resize(start_image[:length, ..., :3], width, height, "bilinear", "center"), ctx.warn)
+        given = vae.encode(fitted(start_image, width, height, length, ctx), ctx.warn)
         beside, mask = latent[:1].clone(), latent.new_ones(1, 1, *latent.shape[2:])
         beside[:, :, : given.shape[2]], mask[:, :, : given.shape[2]] = given, 0
         told |= {"concat_latent_image": beside, "concat_mask": mask}
-    if clip_vision_output is not None:
-        told["clip_vision_output"] = clip_vision_output
-    first, second = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
-    return Begun(first, second, {"samples": latent})
+    return Begun(*told_both(positive, negative, told), {"samples": latent})
 
 
 def _empty(width: int, height: int, length: int, batch_size: int) -> Any:

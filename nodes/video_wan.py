@@ -173,10 +173,15 @@ def fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext,
 def begun(
     positive: Any, negative: Any, extras: dict[str, Any], width: int, height: int, length: int, batch_size: int
 ) -> Begun:
-    """Both conditionings with more entries, but for those that are None, and an empty latent."""
+    """Both conditionings with more entries, and an empty latent [batch_size, 16, T, height / 8, width / 8]."""
     import torch
 
+    latent = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
+    return Begun(*told_both(positive, negative, extras), {"samples": latent})
+
+
+def told_both(positive: Any, negative: Any, extras: dict[str, Any]) -> tuple[Any, Any]:
+    """Both conditionings with more entries, but for those that are None."""
     told = {k: v for k, v in extras.items() if v is not None}
     first, second = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
-    latent = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
-    return Begun(first, second, {"samples": latent})
+    return first, second
