@@ -11,13 +11,13 @@ from torch import Tensor
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.noise import ItemNoise, Noise
 from pipegraph.models.sampling.run import is_filled
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.video.vae import DecodedFrames, VideoVae
 
 from .rollout import Rollout, begins_with
 
 
 @dataclass(frozen=True, eq=False)
-class RolloutFrames:
+class RolloutFrames(DecodedFrames):
     """A clip, made anew by each ``chunks()``. With a window neither its making nor its memory knows its length.
 
     All noise comes from one stream as it is needed, so a longer clip of a seed begins as a shorter one does.
@@ -41,18 +41,6 @@ class RolloutFrames:
     @property
     def count(self) -> int:
         return self.vae.frames_of(self.latent.shape[2])
-
-    @property
-    def height(self) -> int:
-        return int(self.latent.shape[3] * self.vae.latent.downscale)
-
-    @property
-    def width(self) -> int:
-        return int(self.latent.shape[4] * self.vae.latent.downscale)
-
-    @property
-    def channels(self) -> int:
-        return 3
 
     def chunks(self) -> Iterator[Tensor]:
         yield from self.vae.stream(self.latents())

@@ -174,20 +174,11 @@ class _Memory:
         return pixels
 
 
-@dataclass(frozen=True, eq=False)
-class LatentFrames:
-    """Frames of latents z [B, C, T, h, w], decoded when asked for: a clip after the other."""
+class DecodedFrames:
+    """The size of frames that are decoded from a latent."""
 
     vae: VideoVae
     latent: Tensor
-    warn: Warn
-
-    def __post_init__(self) -> None:
-        self.vae.check(self.latent)
-
-    @property
-    def count(self) -> int:
-        return len(self.latent) * self.vae.frames_of(self.latent.shape[2])
 
     @property
     def height(self) -> int:
@@ -200,6 +191,22 @@ class LatentFrames:
     @property
     def channels(self) -> int:
         return 3
+
+
+@dataclass(frozen=True, eq=False)
+class LatentFrames(DecodedFrames):
+    """Frames of latents z [B, C, T, h, w], decoded when asked for: a clip after the other."""
+
+    vae: VideoVae
+    latent: Tensor
+    warn: Warn
+
+    def __post_init__(self) -> None:
+        self.vae.check(self.latent)
+
+    @property
+    def count(self) -> int:
+        return len(self.latent) * self.vae.frames_of(self.latent.shape[2])
 
     def chunks(self) -> Iterator[Tensor]:
         for z in self.latent:
