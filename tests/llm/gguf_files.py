@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pipegraph.models.llm.tokenizer import Tokenizer
 
@@ -25,17 +26,7 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(10000.0)
-    backend = json.loads(tokenizer.fast.backend_tokenizer.to_str())
-    texts = [tokenizer.fast.convert_ids_to_tokens(i) for i in range(tokenizer.size)]
-    texts += [f"[PAD{i}]" for i in range(config.vocab_size - len(texts))]
-    control = {i: 3 if i in tokenizer.special_ids else 4 for i in tokenizer.control.values()}
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(more.get("pre", "gpt-2"))
-    writer.add_token_list(texts)
-    writer.add_token_types([control.get(i, 1) for i in range(len(texts))])
-    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
-    writer.add_eos_token_id(tokenizer.fast.eos_token_id)
-    writer.add_chat_template(tokenizer.chat_template or "")
+    _add_tokenizer(writer, tokenizer, config.vocab_size, more.get("pre", "gpt-2"))
     names = {
         "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
         "lm_head.weight": "output.weight", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
@@ -72,14 +63,7 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
         for theirs, ours in names.items():
             stored = stored.replace(theirs, ours)
         if ".experts." in name:
-            layer = name.split(".")[2]
-            parts = (
-                dict(zip(("gate", "up"), tensor.chunk(2, 1), strict=True)) if "gate_up" in name else {"down": tensor}
-            )
-            for part, one in parts.items():
-                data = gguf.quantize(one.contiguous().numpy(), quantization[kind])
-                writer.add_tensor(f"blk.{layer}.ffn_{part}_exps.weight", data, raw_dtype=quantization[kind])
-                one.copy_(torch.from_numpy(gguf.dequantize(data, quantization[kind])).view(one.shape))
+            _add_experts(writer, name, tensor, quantization[kind])
             continue
         rows = tensor
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
@@ -99,3 +83,29 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _add_tokenizer(writer: Any, tokenizer: Tokenizer, size: int, pre: str) -> None:
+    """Its tokens, padded to ``size``, its merges, its template."""
+    backend = json.loads(tokenizer.fast.backend_tokenizer.to_str())
+    texts = [tokenizer.fast.convert_ids_to_tokens(i) for i in range(tokenizer.size)]
+    texts += [f"[PAD{i}]" for i in range(size - len(texts))]
+    control = {i: 3 if i in tokenizer.special_ids else 4 for i in tokenizer.control.values()}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(texts)
+    writer.add_token_types([control.get(i, 1) for i in range(len(texts))])
+    writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
+    writer.add_eos_token_id(tokenizer.fast.eos_token_id)
+    writer.add_chat_template(tokenizer.chat_template or "")
+
+
+def _add_experts(writer: Any, name: str, tensor: Tensor, type_: Any) -> None:
+    """The matrices of all experts [experts, rows, columns], gate and up apart; they become what the file holds."""
+    import gguf
+
+    parts = dict(zip(("gate", "up"), tensor.chunk(2, 1), strict=True)) if "gate_up" in name else {"down": tensor}
+    for part, one in parts.items():
+        data = gguf.quantize(one.contiguous().numpy(), type_)
+        writer.add_tensor(f"blk.{name.split('.')[2]}.ffn_{part}_exps.weight", data, raw_dtype=type_)
+        one.copy_(torch.from_numpy(gguf.dequantize(data, type_)).view(one.shape))
