@@ -7,10 +7,11 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from pipegraph.models.embedded.recipe import reading, score, world
+from pipegraph.models.embedded.recipe import reading, score, video_reading, video_train, world
 from pipegraph.models.embedded.recipe.measure import EMBEDDED, sigmas
 from pipegraph.models.embedded.recipe.networks import TEXT_TOKENS, VOCABULARY, clip_ids, t5_ids
 from pipegraph.models.embedded.recipe.render import draw
+from pipegraph.models.embedded.recipe.video_world import Moving, ids, sample
 
 BASE = EMBEDDED / "flux-tiny"
 ODD = [
@@ -58,6 +59,26 @@ def test_facts_of_a_caption() -> None:
     assert red == each[2] == [1, whole[0], world.COLOURS.index("red") + 1, 1, reading.IGNORE, 1, 0]
     assert each[6][3] == 2 and each[6][6] == 1 and of == [0, *[reading.IGNORE] * 6]
     assert blue == [2, *[reading.IGNORE] * 3, world.BACKGROUNDS.index("blue"), *[reading.IGNORE] * 2]
+
+
+def test_facts_of_a_clips_caption() -> None:
+    scene, unasked = Moving(world.Thing("fish", "yellow"), "left", "blue"), video_reading.IGNORE
+    said = ["a yellow fish", "moving left", "on a blue background"]
+    end, words = video_reading.facts(scene, said)
+    fish, moving, blue = words[2], words[3], words[7]
+    assert fish == words[0] == [0, end[0], world.COLOURS.index("yellow") + 1, unasked, unasked]
+    assert moving == [1, unasked, unasked, 0, unasked] and blue == [2, unasked, unasked, unasked, end[3]]
+    assert unasked not in end and words[9:] == [[unasked] * 5] * (len(words) - 9)
+    assert video_reading.facts(scene, ["a yellow fish", "", ""])[0][2:] == [unasked] * 2
+
+
+def test_some_captions_of_clips_leave_parts_out() -> None:
+    rng = random.Random(2)
+    told = [video_train.told(sample(rng), rng) for _ in range(600)]
+    without = [sum(end[i] == video_reading.IGNORE for _, (end, _) in told) / len(told) for i in range(4)]
+    assert without[:2] == [0, 0] and 0.03 < without[2] < 0.12 and 0.14 < without[3] < 0.27
+    for caption, (_, words) in told:
+        assert sum(row[0] >= 0 for row in words) == ids(caption)[1] - 1, caption  # its end is not a word
 
 
 def test_the_scorer_knows_real_renders_and_is_not_fooled() -> None:

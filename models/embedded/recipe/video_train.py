@@ -2,9 +2,9 @@
 
     python -m pipegraph.models.embedded.recipe.video_train STATE --minutes 90 [--rank 0 --world 2]
 
-As ``train_flux.py``: flow matching on the linear codec's latents. Linear heads, thrown away afterwards, read object,
-colour, motion and background from the state of the prompt's end, so that the text encoder tells them apart. It goes on
-from what STATE holds.
+As ``train_flux.py``: flow matching on the linear codec's latents. Some captions leave out the background or the
+direction, as people do; the scene then has any. Linear heads, thrown away afterwards, read what a caption says from
+the text encoder's states (``video_reading.py``). It goes on from what STATE holds.
 """
 
 import random
@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from .muon import Muon
 from .training import Training, arguments, seed_of, train
 from .video_codec import VideoCodec
 from .video_networks import TextToVideo
-from .video_world import BACKGROUNDS, MOTIONS, OBJECTS, Moving, caption, draw, draw_begun, sample
-from .world import COLOURS
+from .video_reading import NOTHING, Facts, Reader, facts
+from .video_world import Moving, draw, draw_begun, phrases, sample
 
 DROPOUT = 0.1
 """Share of captions replaced by the empty prompt, for classifier-free guidance."""
@@ -31,36 +30,24 @@ GIVEN = 0.25
 """Share of clips whose first latent frame is given (Wan 2.2 5B's way: no noise in it, and the network is told)."""
 TOWARDS_NOISE = 0.8
 """Added to the logit of the noise levels: where and what is decided at high noise."""
-FACTS = {"object": len(OBJECTS), "colour": len(COLOURS) + 1, "motion": len(MOTIONS), "background": len(BACKGROUNDS)}
+UNSAID = 0.2, 0.07
+"""Share of captions that leave out the background, and the direction."""
 
 
-def facts(scene: Moving) -> list[int]:
-    """Classes of ``FACTS``; colour 0 is the natural one."""
-    colour = COLOURS.index(scene.thing.colour) + 1 if scene.thing.colour else 0
-    motion, place = list(MOTIONS).index(scene.motion), BACKGROUNDS.index(scene.background)
-    return [OBJECTS.index(scene.thing.name), colour, motion, place]
-
-
-class Reader(nn.Module):
-    """Linear heads on the state of a prompt's end."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.heads = nn.ModuleList(nn.Linear(width, classes) for classes in FACTS.values())
-
-    def forward(self, ends: Tensor, asked: Tensor) -> Tensor:
-        """Cross entropy summed over the facts; ``asked`` [B, 4], -100 where nothing is asked."""
-        losses = [cross_entropy(head(ends), asked[:, i], reduction="sum") for i, head in enumerate(self.heads)]
-        return torch.stack(losses).sum() / max(1, int((asked[:, 0] >= 0).sum()))
+def told(scene: Moving, rng: random.Random) -> tuple[str, Facts]:
+    """A caption of a scene, at times without its background or its direction, and what it says of them."""
+    said = [True, rng.random() >= UNSAID[1], rng.random() >= UNSAID[0]]
+    parts = [phrase if is_said else "" for phrase, is_said in zip(phrases(scene, rng), said, strict=True)]
+    return " ".join(filter(None, parts)), facts(scene, parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A clip's latent [16, 4, 8, 8], its caption, its facts, and whether its first frame is given."""
+    """A clip's latent [16, 4, 8, 8], its caption, what that says, and whether the first frame is given."""
 
     latent: Tensor
     prompt: str
-    facts: list[int]
+    facts: Facts
     given: bool
 
 
@@ -76,7 +63,7 @@ class Clips:
         clips = [(draw_begun if given else draw)(scene, self.rng) for scene, given in scenes]
         drawn = torch.tensor(np.stack(clips)).permute(0, 4, 1, 2, 3)
         for (scene, given), latent in zip(scenes, self.codec.encode(drawn.float() / 127.5 - 1), strict=True):
-            example = Example(latent, caption(scene, self.rng), facts(scene), given)
+            example = Example(latent, *told(scene, self.rng), given)
             if len(self.pool) < self.size:
                 self.pool.append(example)
             else:
@@ -86,7 +73,7 @@ class Clips:
         """Examples, those whose first frame is given last; half as many scenes are rendered first."""
         self._draw(count if len(self.pool) < 40 * count else max(1, count // 2))
         found = [
-            replace(e, prompt="", facts=[-100] * len(FACTS)) if self.rng.random() < DROPOUT else e
+            replace(e, prompt="", facts=NOTHING) if self.rng.random() < DROPOUT else e
             for e in self.rng.choices(self.pool, k=count)
         ]
         return sorted(found, key=lambda e: e.given)
@@ -130,14 +117,14 @@ def main() -> None:
 
     def step(rate: float) -> tuple[float, float]:
         examples = scenes.batch(args.batch)
-        data, asked = torch.stack([e.latent for e in examples]), torch.tensor([e.facts for e in examples])
+        data = torch.stack([e.latent for e in examples])
         states, ends = nets.encode([e.prompt for e in examples])
         free = sum(not e.given for e in examples)
         halves = [(slice(0, free), False), (slice(free, None), True)]
         flow = torch.stack(
             [flow_loss(nets, data[part], states[part], given=given) for part, given in halves if len(data[part])]
         )
-        loss, reading = flow.sum() / len(data), reader(ends, asked)
+        loss, reading = flow.sum() / len(data), reader(states, ends, [e.facts for e in examples])
         run.descend(loss + READING * reading, rate)
         return float(loss.detach()), float(reading.detach())
 

@@ -98,11 +98,16 @@ def sample(rng: random.Random, *, held_out: bool = False) -> Moving:
             return scene
 
 
-def caption(scene: Moving, rng: random.Random) -> str:
-    """The sentence of a scene, e.g. ``a yellow fish moving left in the sea``."""
+def phrases(scene: Moving, rng: random.Random) -> list[str]:
+    """The three parts of a scene's sentence: the object, where it goes, on which background."""
     name = f"{scene.thing.colour} {scene.thing.name}" if scene.thing.colour else scene.thing.name
     tail = scene.background if scene.background in PLACES else f"on {article(scene.background)} background"
-    return f"{article(name)} {rng.choice(WORDS[scene.motion])} {tail}"
+    return [article(name), rng.choice(WORDS[scene.motion]), tail]
+
+
+def caption(scene: Moving, rng: random.Random) -> str:
+    """The sentence of a scene, e.g. ``a yellow fish moving left in the sea``."""
+    return " ".join(phrases(scene, rng))
 
 
 def vocabulary() -> list[str]:
