@@ -10,7 +10,7 @@ from typing import Any
 from pipegraph.graphs.errors import Problem, shown
 
 from .check import CheckedGraph, CheckedNode
-from .node import Port
+from .spec import Port
 from .values import Misfit, fit
 
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 from pipegraph.graphs.errors import nearest
 
 from .errors import DeclarationError
-from .node import MISSING, NodeSpec, Under
+from .marks import Under
+from .spec import MISSING, NodeSpec
 from .values import is_plain, unlimited
 
 GROUP: Final = "pipegraph.nodes"

@@ -8,7 +8,8 @@ from typing import Any, Final
 from pipegraph.graphs.errors import shown
 
 from .catalog import Entry
-from .node import Port, is_outputs
+from .node import is_outputs
+from .spec import Port
 from .values import PLAIN, Misfit, convert
 
 _EXACT: Final = {"INT": int, "STRING": str, "BOOLEAN": bool}

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pipegraph.graphs.errors import nearest, shown
 
 from . import files
-from .node import Port, broken_limit
+from .spec import Port, broken_limit
 
 PLAIN: Final = frozenset(("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"))
 _WANTED: Final = {

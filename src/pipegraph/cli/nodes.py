@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pipegraph.runtime.catalog import Catalog
-from pipegraph.runtime.node import MISSING, NodeSpec, Port
+from pipegraph.runtime.spec import MISSING, NodeSpec, Port
 
 from .show import columns, json_line
 
