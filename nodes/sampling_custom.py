@@ -95,6 +95,21 @@ def k_sampler_select(sampler_name: SamplerName = "euler") -> Sampler:
     return SAMPLERS[sampler_name]
 
 
+@node("SamplerEulerAncestral", category="sampling/custom_sampling/samplers", title="SamplerEulerAncestral")
+def sampler_euler_ancestral(
+    eta: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0, s_noise: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0
+) -> Sampler:
+    """Choose Euler's steps with fresh noise in each.
+
+    Args:
+        eta: How much of the noise is new: 0 none, as euler; 1 as euler_ancestral.
+        s_noise: The new noise is multiplied by it.
+    """
+    from pipegraph.models.sampling.samplers import euler_ancestral
+
+    return euler_ancestral(eta, s_noise)
+
+
 @node("BasicScheduler", category="sampling/custom_sampling/schedulers")
 def basic_scheduler(
     model: Model, scheduler: SchedulerName = "simple", steps: Steps = 20, denoise: Denoise = 1.0

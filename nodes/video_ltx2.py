@@ -156,3 +156,16 @@ def ltxv_audio_vae_decode(samples: Latent, audio_vae: Vae) -> Audio:
     from pipegraph.models.video.ltx_audio import sounding
 
     return sounding(audio_vae).sound(samples["samples"])
+
+
+@node("LTXVAudioVAEEncode", category="latent/audio", title="LTXV Audio VAE Encode")
+def ltxv_audio_vae_encode(audio: Audio, audio_vae: Vae) -> Latent:
+    """Encode sound for LTX-2; it is brought to the rate that the VAE reads.
+
+    Args:
+        audio: The sound, of one channel or two.
+        audio_vae: Of LTXVAudioVAELoader.
+    """
+    from pipegraph.models.video.ltx_audio import sounding
+
+    return {"samples": sounding(audio_vae).heard(audio)}

@@ -260,8 +260,9 @@ class _Check:
                 wanted = ports[name].type
                 self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
         for name, under in entry.under.items():
-            if name in use.inputs and under.choice in values and values[under.choice] not in (under.value, BAD):
-                message = f'"{name}" counts only where "{under.choice}" is "{under.value}"'
+            if name in use.inputs and under.choice in values and values[under.choice] not in (*under.values, BAD):
+                wanted = " or ".join(f'"{value}"' for value in under.values)
+                message = f'"{name}" counts only where "{under.choice}" is {wanted}'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
         if entry.spec.check and not any(value is BAD for value in values.values()):
             for name, message in entry.spec.check(values, links.keys()):

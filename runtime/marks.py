@@ -50,12 +50,16 @@ class Auto:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Under:
-    """An input that there is only while the COMBO input ``choice`` is ``value``; graphs name it ``choice.name``."""
+    """An input that there is only while the COMBO input ``choice`` is one of some; graphs name it ``choice.name``."""
 
     choice: str
-    value: str
+    values: tuple[str, ...]
+
+    def __init__(self, choice: str, *values: str) -> None:
+        object.__setattr__(self, "choice", choice)
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from . import samplers_ode as ode
 from . import samplers_sde as sde
-from .steps import SamplerFunction
+from .steps import Denoiser, SamplerFunction, StepNoise, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +45,12 @@ SAMPLERS: dict[str, Sampler] = {
         Sampler("dpmpp_3m_sde_gpu", sde.dpmpp_3m_sde),
     )
 }
+
+
+def euler_ancestral(eta: float, s_noise: float) -> Sampler:
+    """Ancestral Euler that goes ``eta`` of the way down further and adds ``s_noise`` times the noise."""
+
+    def run(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+        return sde.euler_ancestral(denoise, x, sigmas, lambda state: s_noise * noise(state), eta)
+
+    return Sampler("euler_ancestral", run)

@@ -15,9 +15,16 @@ from ..loading.networks import build
 from ..loading.parts import parts
 from ..paths import resolve
 from ..vae import Step, Vae, Warn
+from .sound import resampled
 
 if TYPE_CHECKING:
     from ..loading.load import Place
+
+
+WINDOW = 1024
+"""Samples that a column of a spectrogram is made of, as in LTX-2's training; diffusers' config does not say it."""
+FAINT = 1e-5
+"""What the logarithm of a spectrogram ends at."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,6 +63,42 @@ class AudioVae(Vae):
         spectrum = self.network.decode(raw.to(self.device, self.dtype), return_dict=False)[0]
         wave = self.vocoder(spectrum).float().cpu()
         return {"waveform": wave, "sample_rate": int(self.vocoder.config.output_sampling_rate)}
+
+    @torch.no_grad()
+    def heard(self, audio: dict[str, Any]) -> Tensor:
+        """The normalized latents [B, C, L, bins] of an AUDIO; mono is heard by all channels.
+
+        Raises:
+            ValueError: it has other channels than this VAE reads, or is too short.
+        """
+        config, wave = self.network.config, audio["waveform"].float().cpu()
+        channels = int(config.in_channels)
+        if wave.shape[1] not in (1, channels):
+            raise ValueError(f"the sound has {wave.shape[1]} channels, this VAE reads 1 or {channels}")
+        wave = resampled(wave, int(audio["sample_rate"]), int(config.sample_rate)).expand(-1, channels, -1)
+        if wave.shape[2] <= WINDOW // 2:
+            raise ValueError(f"the sound is too short: {wave.shape[2]} samples at {config.sample_rate} Hz; at least "
+                             f"{WINDOW // 2 + 1} are needed")  # fmt: skip
+        spectrum = self._spectrum(wave).to(self.device, self.dtype)
+        raw = self.network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
+        mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
+        rows = (raw.transpose(1, 2).flatten(2) - mean) / std
+        return rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
+
+    def _spectrum(self, wave: Tensor) -> Tensor:
+        """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
+        from transformers.audio_utils import mel_filter_bank
+
+        config = self.network.config
+        bank = mel_filter_bank(
+            WINDOW // 2 + 1, config.mel_bins, 0.0, config.sample_rate / 2, config.sample_rate, norm="slaney",
+            mel_scale="slaney",
+        )  # fmt: skip
+        lines = torch.stft(
+            wave.flatten(0, 1), WINDOW, config.mel_hop_length, window=torch.hann_window(WINDOW), return_complex=True
+        )
+        bands = lines.abs().mT @ torch.from_numpy(bank).float()
+        return bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         raise ValueError("this VAE is of sound, not of pictures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, Final
@@ -19,6 +20,8 @@ LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
 AAC_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000)
 _BLOCK: Final = 4096
 """Samples encoded at a time."""
+_LOBES, _ROLLOFF = 6, 0.99
+"""Of the filter that changes a rate: zero crossings on each side, and the part of the lower rate that is kept."""
 
 
 def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) -> tuple[Tensor, int] | None:
@@ -77,10 +80,10 @@ class Track:
         yield from self._stream.encode(None)
 
 
-def read_sound(path: str, start: Fraction) -> Audio | None:
-    """The first sound track of a file, from the time of the first picture on; None if it has none.
+def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
+    """The first sound track of a file; None if it has none.
 
-    What begins later is led in by silence; what lies before the first picture is left out.
+    With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
     """
     with av.open(path) as container:
         if not container.streams.audio:
@@ -99,6 +102,25 @@ def read_sound(path: str, start: Fraction) -> Audio | None:
     if not parts:
         return None
     wave = torch.from_numpy(np.concatenate(parts, 1))
-    lead = round(((first or Fraction(0)) - start) * hertz)
+    lead = 0 if start is None else round(((first or Fraction(0)) - start) * hertz)
     wave = torch.nn.functional.pad(wave, (lead, 0)) if lead > 0 else wave[:, -lead:]
     return {"waveform": wave[None].contiguous(), "sample_rate": hertz}
+
+
+def resampled(wave: Tensor, old: int, new: int) -> Tensor:
+    """Samples [..., n] at another rate: float32 [..., ceil(n new / old)], sinc interpolation in a window of Hann's.
+
+    The filter is torchaudio's: sinc(c t) cos^2(pi c t / 12), with c 0.99 times the lower rate.
+    """
+    if old == new:
+        return wave
+    shared = math.gcd(old, new)
+    old, new = old // shared, new // shared
+    cut = _ROLLOFF * min(old, new) / old
+    reach = math.ceil(_LOBES / cut)
+    places = torch.arange(-reach, reach + old, dtype=torch.float64) - torch.arange(new)[:, None] * (old / new)
+    phase = (cut * places).clamp(-_LOBES, _LOBES)
+    kernel = cut * torch.sinc(phase) * torch.cos(phase * (math.pi / 2 / _LOBES)) ** 2
+    rows = torch.nn.functional.pad(wave.reshape(-1, 1, wave.shape[-1]).float(), (reach, reach + old))
+    made = torch.nn.functional.conv1d(rows, kernel[:, None].float().to(wave.device), stride=old)
+    return made.mT.reshape(*wave.shape[:-1], -1)[..., : -(-wave.shape[-1] * new // old)]

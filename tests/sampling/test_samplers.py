@@ -11,10 +11,11 @@ from torch import Tensor
 
 from pipegraph.models.sampling.model_sampling import Discrete, Flow, ModelSampling
 from pipegraph.models.sampling.noise import ItemNoise
-from pipegraph.models.sampling.samplers import SAMPLERS
+from pipegraph.models.sampling.samplers import SAMPLERS, Sampler
 from pipegraph.models.sampling.samplers_ode import _uni_pc_update
 from pipegraph.models.sampling.schedules import sigmas_for
 from pipegraph.models.sampling.steps import Step
+from pipegraph.nodes.sampling_custom import sampler_euler_ancestral
 
 MEAN, SPREAD = 0.4, 0.5
 
@@ -42,8 +43,9 @@ class Gaussian:
         return new_mean + (x - mean) / std * new_std
 
 
-def run(name: str, denoise: Gaussian, x: Tensor, sigmas: Tensor, seed: int = 0) -> tuple[Tensor, list[Step]]:
-    steps, told = SAMPLERS[name].run(denoise, x, sigmas, ItemNoise(seed, range(len(x)))), []
+def run(name: str | Sampler, denoise: Gaussian, x: Tensor, sigmas: Tensor, seed: int = 0) -> tuple[Tensor, list[Step]]:
+    sampler = SAMPLERS[name] if isinstance(name, str) else name
+    steps, told = sampler.run(denoise, x, sigmas, ItemNoise(seed, range(len(x)))), []
     while True:
         try:
             told.append(next(steps))
@@ -174,3 +176,21 @@ def test_one_uni_pc_update_from_exact_predictions_has_its_order(variant: str) ->
 def test_uni_pc_beats_its_lower_orders() -> None:
     assert ode_error("uni_pc", Flow(3.0), 20) < ode_error("dpmpp_2m", Flow(3.0), 20) / 3
     assert ode_error("dpmpp_2m", Flow(3.0), 20) < ode_error("euler", Flow(3.0), 20) / 3
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=["eps", "flow"])
+def test_how_much_of_the_noise_of_ancestral_euler_is_new(sampling: ModelSampling) -> None:
+    """At eta 0 none is, as in Euler's method; at 1 all, as in the sampler of that name; it can be stronger."""
+    x, sigmas = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0)), sigmas_for(sampling, "normal", 6)
+    ends = {
+        key: run(which, Gaussian(sampling), x, sigmas)[0]
+        for key, which in {
+            "euler": "euler", "ancestral": "euler_ancestral", "none": sampler_euler_ancestral(0, 1),
+            "all": sampler_euler_ancestral(), "half": sampler_euler_ancestral(0.5),
+            "silent": sampler_euler_ancestral(1, 0),
+        }.items()
+    }  # fmt: skip
+    assert torch.allclose(ends["none"], ends["euler"], atol=1e-5)
+    assert torch.equal(ends["all"], ends["ancestral"])
+    assert (ends["half"] - ends["all"]).abs().max() > 0.01
+    assert ends["silent"].std() < ends["all"].std() / 2
