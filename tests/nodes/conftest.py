@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import torch
 
-from pipegraph.runtime.files import scratch, write_new
 from pipegraph.runtime.node import NodeEvent
+
+from ..context import Context
 
 T = TypeVar("T")
 torch.set_num_threads(1)
 
 
-@dataclass
-class Context:
-    """A RunContext of one node."""
-
-    output_dir: Path
-    temp_dir: Path
-    reproduce: Mapping[str, Any] = field(default_factory=dict)
-    node_id: str = "9"
-    device: str = "cpu"
-    dtype: str = "auto"
-    quantize: str = ""
+class Strict(Context):
+    """Takes no warning and no note."""
 
     def warn(self, message: str) -> None:
         raise AssertionError(message)
@@ -35,16 +26,10 @@ class Context:
     def note(self, key: str, value: Any) -> None:
         raise AssertionError(key)
 
-    def scratch(self) -> Path:
-        return scratch(self.output_dir)
-
-    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
-        return write_new(self.temp_dir if temporary else self.output_dir, name, data)
-
 
 @pytest.fixture
-def context(tmp_path: Path) -> Context:
-    return Context(tmp_path / "output", tmp_path / "temp")
+def context(tmp_path: Path) -> Strict:
+    return Strict(tmp_path / "output", tmp_path / "temp")
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -18,38 +17,13 @@ from pipegraph.models.loading.load import Place, load_checkpoint
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.video.clip import TensorFrames, Video, silent
 from pipegraph.models.video.read import read_video
-from pipegraph.runtime.files import scratch, write_new
 from pipegraph.runtime.node import NodeEvent, Saved
 
+from ..context import Context
 from . import tiny
 
 T = TypeVar("T")
 torch.set_num_threads(1)
-
-
-@dataclass
-class Context:
-    """A RunContext of one node that collects warnings."""
-
-    output_dir: Path
-    temp_dir: Path
-    reproduce: Mapping[str, Any] = field(default_factory=dict)
-    node_id: str = "9"
-    device: str = "cpu"
-    dtype: str = "auto"
-    quantize: str = ""
-    warnings: list[str] = field(default_factory=list)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
-    def note(self, key: str, value: Any) -> None: ...
-
-    def scratch(self) -> Path:
-        return scratch(self.output_dir)
-
-    def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
-        return write_new(self.temp_dir if temporary else self.output_dir, name, data)
 
 
 @pytest.fixture

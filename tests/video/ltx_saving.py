@@ -14,7 +14,8 @@ from pipegraph.models.video.ltx_vae import LtxVae
 from pipegraph.nodes.video_io import save_video
 from pipegraph.nodes.video_wan import vae_decode_video
 
-from .conftest import Context, saved
+from ..context import Context
+from .conftest import saved
 from .ltx_tiny import autoencoder
 
 torch.manual_seed(0)

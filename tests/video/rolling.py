@@ -19,7 +19,8 @@ from pipegraph.models.video.vae import VideoVae
 from pipegraph.nodes.video_causal import sampler_ar_video, stream_ar_video
 from pipegraph.nodes.video_io import save_video
 
-from .conftest import Context, saved
+from ..context import Context
+from .conftest import saved
 from .tiny import autoencoder, transformer
 
 torch.manual_seed(0)

@@ -33,8 +33,9 @@ from pipegraph.nodes.sampling_custom import random_noise
 from pipegraph.nodes.video_causal import ar_video_i2v, sampler_ar_video, stream_ar_video
 from pipegraph.nodes.video_io import save_video
 
+from ..context import Context
 from . import tiny
-from .conftest import Context, saved
+from .conftest import saved
 from .test_wan import CPU, PROMPT, SIZE, TOLERANCE, Given
 
 SIGMAS = torch.tensor([1.0, 0.9375, 0.8333, 0.625, 0.0])

@@ -25,7 +25,8 @@ from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check
 from pipegraph.runtime.node import node
 
-from .conftest import Context, clip, frames, saved
+from ..context import Context
+from .conftest import clip, frames, saved
 
 LOSSY = 6 / 255
 """Largest error of a flat tile's middle that the lossy settings leave."""

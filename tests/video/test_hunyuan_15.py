@@ -21,8 +21,8 @@ from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.text_glyph import quoted
 from pipegraph.nodes.video_hunyuan import empty_hunyuan_video_15_latent, hunyuan_video_15_image_to_video
 
+from ..context import Context
 from . import hunyuan_tiny as tiny
-from .conftest import Context
 
 TOLERANCE = 1e-4
 CFG = 3.0

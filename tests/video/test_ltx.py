@@ -31,8 +31,8 @@ from pipegraph.nodes.video_ltx import (
     ltxv_scheduler,
 )
 
+from ..context import Context
 from . import ltx_tiny, tiny
-from .conftest import Context
 from .test_wan import Given
 from .test_wan_pictures import as_pipe
 

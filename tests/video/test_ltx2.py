@@ -35,8 +35,9 @@ from pipegraph.nodes.video_ltx2 import (
     ltxv_separate_av_latent,
 )
 
+from ..context import Context
 from . import ltx2_tiny
-from .conftest import Context, saved
+from .conftest import saved
 from .test_wan import Given
 
 TOLERANCE = 1e-4

@@ -11,8 +11,8 @@ import torch
 
 from pipegraph.nodes.video_ltx2 import load_audio_vae, ltxv_audio_vae_encode
 
+from ..context import Context
 from . import ltx2_tiny
-from .conftest import Context
 
 TOLERANCE = 1e-4
 

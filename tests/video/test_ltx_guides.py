@@ -24,7 +24,7 @@ from pipegraph.nodes.video_ltx_guides import (
 )
 from pipegraph.nodes.video_wan import vae_decode_video
 
-from .conftest import Context
+from ..context import Context
 from .test_ltx import FRAMES, SIZE, TOLERANCE, folder, noise, picture, reference, run, texts
 from .test_wan_pictures import as_pipe
 

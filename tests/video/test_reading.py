@@ -18,7 +18,8 @@ from pipegraph.models.video.read import read_video
 from pipegraph.nodes.video import create_video
 from pipegraph.nodes.video_io import load_video, save_video
 
-from .conftest import Context, clip, frames, saved
+from ..context import Context
+from .conftest import clip, frames, saved
 
 
 def tone(seconds: float, hertz: int = 44100, channels: int = 2, start: float = 0.0) -> dict[str, Any]:

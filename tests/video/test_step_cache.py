@@ -19,7 +19,7 @@ from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.step_cache import StepCache
 from pipegraph.nodes.step_cache import easy_cache
 
-from .conftest import Context
+from ..context import Context
 from .test_wan import Given, noise, texts
 
 SIGMAS = torch.linspace(1, 0, 13)

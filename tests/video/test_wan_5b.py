@@ -19,8 +19,9 @@ from pipegraph.models.loading.load import load_vae
 from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
 from pipegraph.nodes.video_wan_5b import wan22_image_to_video_latent
 
+from ..context import Context
 from . import tiny
-from .conftest import Context, frames_of
+from .conftest import frames_of
 from .test_wan import CPU, NEGATIVE, PROMPT, TOLERANCE, noise, reference, run, texts
 from .test_wan_vision import picture, pil
 

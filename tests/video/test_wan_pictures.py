@@ -18,8 +18,9 @@ from pipegraph.nodes.sampling import k_sampler_advanced
 from pipegraph.nodes.video_io import save_video
 from pipegraph.nodes.video_wan import vae_decode_video, wan_first_last_frame_to_video, wan_image_to_video
 
+from ..context import Context
 from . import tiny
-from .conftest import Context, saved
+from .conftest import saved
 from .test_wan import CFG, CPU, NEGATIVE, PROMPT, SIZE, TOLERANCE, noise, reference, run, texts
 
 
