@@ -16,11 +16,14 @@ from .family import Family, Inputs, LatentFormat
 
 if TYPE_CHECKING:
     from .adapters.lora import Lora
+    from .sampling.guidance import Guidance
     from .sampling.model_sampling import ModelSampling
     from .step_cache import CachedRun, StepCache
 
-VAE_LATENTS: Final = ("concat_latent_image", "vace_inactive", "vace_reactive")
-"""Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire."""
+VAE_LATENTS: Final = (
+    "concat_latent_image", "vace_inactive", "vace_reactive", "control_latent", "reference_latent",
+)  # fmt: skip
+"""Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire, or tuples of them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,6 +55,8 @@ class Prepared:
     end: float = 0.0
     """It acts from noise level ``start`` down to ``end``."""
     controls: tuple[PreparedControl, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    """What is changed in the network when it is asked about this."""
 
     def acts(self, sigma: float) -> bool:
         """Whether it is to be asked at this noise level."""
@@ -67,7 +72,8 @@ class Prepared:
     def batch_key(self) -> tuple[Any, ...]:
         """Items of equal keys can share one call of the network."""
         shapes = tuple((name, t.shape[1:], t.dtype) for name, t in self.inputs.batched.items())
-        return shapes, self.area, tuple((id(c.net), c.strength, c.start, c.end) for c in self.controls)
+        controls = tuple((id(c.net), c.strength, c.start, c.end) for c in self.controls)
+        return shapes, self.area, controls, tuple(map(id, self.patches))
 
 
 class Patch(Protocol):
@@ -95,6 +101,8 @@ class Model:
     """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
     name: str = ""
     patches: tuple[Patch, ...] = ()
+    guidance: tuple[Guidance, ...] = ()
+    """What is changed in how its predictions become one, in this order."""
     step_cache: StepCache | None = None
     """When steps of a run may be reused instead of computed."""
     begins_with: Tensor | None = None
@@ -116,6 +124,12 @@ class Model:
         """The inverse of :meth:`process_in`."""
         return self.latent.process_out(state)
 
+    def _known(self, latent: Any) -> Any:
+        """A VAE latent, or several, as the network knows them."""
+        if isinstance(latent, tuple):
+            return tuple(map(self._known, latent))
+        return self.process_in(latent.to(self.device))
+
     @torch.no_grad()
     def prepare(self, conditioning: Sequence[Any], x: Tensor) -> list[Prepared]:
         """Everything about a CONDITIONING that does not change from step to step, for states like x [B, C, H, W].
@@ -130,7 +144,7 @@ class Model:
         whole = Prepared(Inputs({}), extras.get("strength", 1.0), area, extras.get("mask"))
         part = whole.crop(x).to(self.device)
         latents = {k: v for k in VAE_LATENTS if (v := extras.get(k)) is not None}
-        extras = {**extras, **{k: self.process_in(v.to(self.device)) for k, v in latents.items()}}
+        extras = {**extras, **{k: self._known(v) for k, v in latents.items()}}
         text = _rows("text", text, len(x)).to(self.device, self.dtype)
         inputs = self.family.prepare(self.network, text, extras, part)
         inputs = Inputs({k: _rows(k, v, len(x)).to(self.device) for k, v in inputs.batched.items()}, inputs.shared)
@@ -212,7 +226,7 @@ class Model:
         inputs = Inputs(batched, first.inputs.shared)
         residuals = self._residuals(state, timestep, inputs, entries, float(sigma.max())) if first.controls else {}
         with ExitStack() as around:
-            for patch in self.patches:
+            for patch in (*self.patches, *first.patches):
                 around.enter_context(patch.around(self, state))
             return self.family.call(self.network, state, timestep, inputs, residuals).float()
 

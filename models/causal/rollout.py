@@ -124,7 +124,7 @@ class Rollout:
             )
         if getattr(network, "_parallel_config", None) is not None:
             raise ValueError("a clip made chunk by chunk cannot be shared by several processes: leave out --parallel")
-        changes = (*denoise.model.patches, denoise.model.step_cache)
+        changes = (*denoise.model.patches, *denoise.model.guidance, denoise.model.step_cache)
         if names := ", ".join(type(change).__name__ for change in changes if change is not None):
             raise ValueError(f"a clip made block by block cannot use {names}: give the sampler the model without it")
         entries = denoise.entries

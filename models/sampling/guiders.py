@@ -6,16 +6,18 @@ negative are one call of the model, which batches what can be batched; at cfg 1 
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from pipegraph.models.model import Model, Prepared
+    from pipegraph.models.model import Model, Patch, Prepared
 
     from .model_sampling import ModelSampling
 
@@ -40,11 +42,12 @@ class Guider:
 
     def warnings(self) -> list[str]:
         """What a user might not expect of these settings, as sentences."""
+        told = [w for change in self.model.guidance if (w := change.idle(guided=self.guided))]
         if self.guided and self.model.recommended.get("cfg") == 1:
-            return [
+            told.append(
                 f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
-            ]
-        return []
+            )
+        return told
 
     def told(self, **entries: Any) -> Guider:
         """The same with further entries in its conditionings."""
@@ -58,18 +61,24 @@ class Guider:
         if not self.positive or (self.guided and not negative):
             raise ValueError("a conditioning is empty: it needs at least one entry")
         entries = self.model.prepare([*self.positive, *negative], x)
-        branches = [_Branch(entries[: len(self.positive)], x)]
+        branches = {"positive": Branch(entries[: len(self.positive)], x)}
         if self.guided:
-            branches.append(_Branch(entries[len(self.positive) :], x))
+            branches["negative"] = Branch(entries[len(self.positive) :], x)
         return GuidedDenoiser(self.model, branches, self.cfg)
 
 
-class _Branch:
+class Branch:
     """The entries of one conditioning, and where and how much each of them counts."""
 
     def __init__(self, entries: Sequence[Prepared], x: Tensor) -> None:
         self.entries = entries
         self.weights = [_weight(entry, x) for entry in entries]
+
+    def patched(self, patch: Patch) -> Branch:
+        """The same, asked of a network that a patch has changed."""
+        made = copy.copy(self)
+        made.entries = [replace(entry, patches=(*entry.patches, patch)) for entry in self.entries]
+        return made
 
     def acting(self, sigma: float) -> list[int]:
         return [i for i, entry in enumerate(self.entries) if entry.acts(sigma)]
@@ -132,9 +141,10 @@ def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
 class GuidedDenoiser:
     """A guider at work: (x, sigma) -> x0, counting what it costs."""
 
-    def __init__(self, model: Model, branches: Sequence[_Branch], cfg: float) -> None:
+    def __init__(self, model: Model, branches: Mapping[Hashable, Branch], cfg: float) -> None:
         self.model, self._branches, self._cfg = model, branches, cfg
         self.sampling: ModelSampling = model.sampling
+        self._changes = [change.begin(model.sampling, branches) for change in model.guidance]
         self.cached = model.step_cache.run(model.sampling) if model.step_cache else None
         """What is known of the last steps, where some may be reused."""
         self.calls = 0
@@ -145,22 +155,27 @@ class GuidedDenoiser:
     @property
     def entries(self) -> list[Prepared]:
         """All entries of all conditionings."""
-        return [entry for branch in self._branches for entry in branch.entries]
+        return [entry for branch in self._branches.values() for entry in branch.entries]
 
     def __call__(self, x: Tensor, sigma: float, share: Tensor | None = None) -> Tensor:
         """x0 of the state; ``share`` [B or 1, 1, ...] is what part of sigma there is at each place, 1 by default."""
-        acting = [branch.acting(sigma) for branch in self._branches]
-        asked = [branch.entries[i] for branch, these in zip(self._branches, acting, strict=True) for i in these]
-        predictions = []
+        branches = self._branches
+        for change in self._changes:
+            branches = change.asked(branches, sigma)
+        acting = {name: branch.acting(sigma) for name, branch in branches.items()}
+        asked = [branches[name].entries[i] for name, these in acting.items() for i in these]
+        predictions: Iterator[Tensor] = iter(())
         if asked:
             levels = x.new_full((len(x),), sigma)
             if share is not None:
                 levels = (sigma * share).expand(len(x), 1, *x.shape[2:])
-            predictions = self.model.predict(x, levels, asked, self.cached)
+            predictions = iter(self.model.predict(x, levels, asked, self.cached))
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
-        split = len(acting[0])
-        positive = self._branches[0].combine(acting[0], predictions[:split], x)
-        if len(self._branches) == 1:
-            return positive
-        return torch.lerp(self._branches[1].combine(acting[1], predictions[split:], x), positive, self._cfg)
+        found = {n: branches[n].combine(these, list(islice(predictions, len(these))), x) for n, these in acting.items()}
+        guided = found["positive"]
+        if "negative" in found:
+            guided = torch.lerp(found["negative"], guided, self._cfg)
+        for change in self._changes:
+            guided = change.after(x, found, guided, self._cfg)
+        return guided
