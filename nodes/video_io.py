@@ -225,6 +225,12 @@ def _animation(
 ) -> Generator[NodeEvent, None, None]:
     from pipegraph.models.video.animated import write_animation
 
+    if kind == "gif":
+        if video.fps > 50:
+            ctx.warn(f"gif keeps times in hundredths of a second, and players show more than 50 a second slower: "
+                     f"{float(video.fps):g} frames a second are not kept")  # fmt: skip
+        if video.frames.channels == 4:
+            ctx.warn("gif keeps a pixel or leaves it out: what is half transparent is not kept so")
     file = ctx.scratch()
     try:
         broken = write_animation(file, video, kind, _texts(ctx), **options)

@@ -23,7 +23,7 @@ DAY: Final = 86_400.0
 _HOST: Final = blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
 _MINE: Final = secrets.token_hex(4)
 """Tells this process from an earlier one with the same number."""
-_TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.tmp")
+_TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.tmp(-texts)?")
 _counter = count()
 
 

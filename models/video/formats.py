@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 PICTURES: Final = ("gif", "webp", "apng", "png")
@@ -22,6 +23,24 @@ class Codec:
     """Colour is kept at half the size, so sides must be even."""
     deep: bool = False
     """Takes more than 8 bits."""
+    least: int = 1
+    """Pixels that a side must have."""
+    fastest: int = 1000
+    """Frames a second, at most."""
+
+    def told(self, width: int) -> dict[str, str]:
+        """Options of the encoder for a clip of a width."""
+        told = dict(self.options)
+        if self.encoder == "libx265" and width < 64:
+            # Its cutree writes beyond its buffers at widths of 34 to 48, which kills the process.
+            told["x265-params"] += ":no-cutree=1"
+        return told
+
+    def beyond(self, width: int, height: int, fps: Fraction) -> str:
+        """Why the encoder cannot take such a clip, empty if it can."""
+        if min(width, height) < self.least:
+            return f"it takes sides from {self.least} pixels on, not {width}x{height}"
+        return f"it takes up to {self.fastest} frames a second, not {float(fps):g}" if fps > self.fastest else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +57,10 @@ class Container:
 
 CODECS: Final = {
     "h264": Codec("libx264", "yuv420p", options=(("crf", "18"),)),
-    "h265": Codec("libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1"), ("x265-params", "log-level=none"))),
-    "av1": Codec("libsvtav1", "yuv420p", options=(("crf", "28"), ("preset", "8"))),
+    "h265": Codec(
+        "libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1"), ("x265-params", "log-level=none")), least=16
+    ),
+    "av1": Codec("libsvtav1", "yuv420p", options=(("crf", "28"), ("preset", "8")), least=4, fastest=240),
     "vp9": Codec("libvpx-vp9", "yuv420p", "yuva420p", (("crf", "28"), ("b", "0"), ("cpu-used", "4"))),
     "prores": Codec("prores_ks", "yuv444p10le", "yuva444p10le", (("profile", "4444"),), halved=False, deep=True),
     "ffv1": Codec("ffv1", "bgr0", "bgra", halved=False),

@@ -71,9 +71,13 @@ def write_video(
     if (width, height) != (frames.width, frames.height):
         warn(f"{target.codec} needs even sides: {frames.width}x{frames.height} is padded to {width}x{height} "
              "by repeating the last row or column")  # fmt: skip
+    if why := codec.beyond(width, height, video.fps):
+        raise EncoderError(22, why)
     sound = fitted(video.audio(), video.seconds, warn) if container_facts.sound else None
     os.environ.setdefault("SVT_LOG", "1")  # errors only
-    flags = {"movflags": "use_metadata_tags+faststart"} if target.kind in ("mp4", "mov") else {"plays": "0"}
+    flags = {"movflags": "use_metadata_tags+faststart"} if target.kind in ("mp4", "mov") else {}
+    if target.kind == "apng":
+        flags["plays"] = "0"
     broken: list[int] = []
     with av.open(str(path), "w", format=container_facts.format, options={"fflags": "bitexact", **flags}) as container:
         container.metadata.update(texts if target.kind != "apng" else {})
@@ -106,10 +110,14 @@ def add_texts(png: Path, texts: Mapping[str, str]) -> None:
     for key, value in texts.items():
         body = b"tEXt" + key.encode() + b"\0" + value.encode()
         chunks += (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-    with png.open("rb") as old, (other := png.with_name(png.name + "-texts")).open("wb") as new:
-        new.write(old.read(33) + chunks)
-        shutil.copyfileobj(old, new)
-    other.replace(png)
+    other = png.with_name(png.name + "-texts")
+    try:
+        with png.open("rb") as old, other.open("wb") as new:
+            new.write(old.read(33) + chunks)
+            shutil.copyfileobj(old, new)
+        other.replace(png)
+    finally:
+        other.unlink(missing_ok=True)
 
 
 def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
@@ -127,7 +135,7 @@ def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
 def _stream(
     container: Any, codec: Codec, video: Video, width: int, height: int, transparent: bool, more: Mapping[str, str]
 ) -> Any:
-    options = {**dict(codec.options), **more}
+    options = {**codec.told(width), **more}
     tag = options.pop("tag", "")
     stream = container.add_stream(codec.encoder, rate=video.fps, options=options)
     stream.width, stream.height = width, height

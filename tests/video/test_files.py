@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -213,3 +216,48 @@ def test_what_is_no_video(tmp_path: Path) -> None:
             read_video(tmp_path / "x.mp4")
         with (tmp_path / "x.mp4").open("rb") as file:
             assert clip_texts.texts(file) == {}
+
+
+NARROW = """
+import av, numpy as np
+from pipegraph.models.video.formats import CODECS
+for w in (34, 40, 48):
+    with av.open("/dev/null", "w", format="matroska") as out:
+        stream = out.add_stream("libx265", rate=24, options=CODECS["h265"].told(w))
+        stream.width, stream.height, stream.pix_fmt = w, 64, "yuv420p"
+        for i in range(3):
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((96, w), np.uint8), format="yuv420p")))
+        out.mux(stream.encode(None))
+"""
+
+
+def test_narrow_clips_in_h265_do_not_end_the_process() -> None:
+    checked = {**os.environ, "MALLOC_CHECK_": "3"}  # what glibc finds by chance otherwise, it finds for certain
+    done = subprocess.run([sys.executable, "-c", NARROW], env=checked, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("codec", "size", "fps", "told"),
+    [("h265", (8, 32), 24, "from 16 pixels on, not 32x8"), ("av1", (2, 32), 24, "from 4 pixels on, not 32x2"),
+     ("av1", (16, 16), 300, "up to 240 frames a second, not 300")],
+)  # fmt: skip
+def test_what_an_encoder_cannot_take_is_said_in_words(
+    context: Context, codec: Any, size: tuple[int, int], fps: int, told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        saved(save_video(clip(frames(2, *size), fps), context, "clip", "mp4", codec))
+    assert len(list(context.output_dir.glob("clip*.png"))) == 2
+
+
+@pytest.mark.parametrize("fps", [40, 60])
+def test_uneven_times_of_a_gif_are_one_picture_each(context: Context, fps: int) -> None:
+    [path] = saved(save_video(clip(frames(9), fps), context, "clip", "gif"))
+    back, said = read_video(path)
+    assert (said, back.frames.count) == ("", 9) and abs(back.fps - fps) < fps / 20
+    assert bool(context.warnings) == (fps > 50)
+
+
+def test_only_what_a_container_knows_is_told_to_it(context: Context, caplog: pytest.LogCaptureFixture) -> None:
+    saved(save_video(clip(frames(2)), context, "clip", "webm"))
+    assert not caplog.records
