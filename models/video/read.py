@@ -197,7 +197,7 @@ def _merged(lasting: Sequence[Fraction]) -> tuple[Fraction, tuple[int, ...], str
     """Like :func:`_timing`, for files in which equal neighbours are one picture that lasts longer (milliseconds)."""
     starts = [sum(lasting[:i], Fraction(0)) / 1000 for i in range(len(lasting))]
     # Times in whole hundredths (GIF): at 40 a second pictures last 20 and 30 ms, and none of them is two.
-    half, total, count = Fraction(1, 200), sum(lasting) / 1000, len(lasting)
+    half, total, count = Fraction(1, 200), sum(lasting, Fraction(0)) / 1000, len(lasting)
     for even in _likely([count / total], count / (total + half), count / max(half, total - half)):
         if min(lasting) < 30 and all(abs(start - i / even) <= half for i, start in enumerate(starts)):
             return rate(even), (1,) * count, ""
