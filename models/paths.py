@@ -40,6 +40,8 @@ _HUB_MARK: Final = {
     "llm": ("config.json", "tokenizer.json"),
 }
 """Files by which a repository in the hub cache is known for a kind."""
+INDEXES: Final = ("model_index.json", "modular_model_index.json")
+"""One of these files says what the folders of a pipeline in diffusers layout are."""
 KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
@@ -185,20 +187,25 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
         if kind == "input":
             yield from (root.prefix + below + f for f in files if Path(f).suffix.lower() in MEDIA)
         elif kind == "llm":
-            if "model_index.json" in files:
+            if not {*INDEXES}.isdisjoint(files):
                 subs[:] = []  # text encoders of a pipeline
             elif below and (is_llm(files) or ("card.json" in files and sum(f.endswith(".gguf") for f in files) == 1)):
                 subs[:] = []
                 yield root.prefix + here
             else:
                 yield from (root.prefix + below + f for f in files if f.endswith(".gguf"))
-        elif below and ("model_index.json" in files or "config.json" in files):
+        elif below and not {*INDEXES, "config.json"}.isdisjoint(files):
             subs[:] = []
-            pipeline = "model_index.json" in files
+            pipeline = not {*INDEXES}.isdisjoint(files)
             if kind not in ("loras", "controlnet") if pipeline else root.folder != EMBEDDED:
                 yield root.prefix + here
         elif root.folder != EMBEDDED:
             yield from (root.prefix + below + f for f in files if f.endswith((".safetensors", ".gguf")))
+
+
+def pipeline_index(path: Path) -> Path | None:
+    """The file that says what the folders of a pipeline are; None if ``path`` is none."""
+    return next((path / name for name in INDEXES if (path / name).is_file()), None)
 
 
 def is_llm(files: Iterable[str]) -> bool:

@@ -28,6 +28,8 @@ class Recipe:
     """``model_type`` of the models it is for."""
     layers: tuple[int, ...]
     """Which hidden states, side by side: 0 is what goes into the first layer, -1 what comes out of the last norm."""
+    raw: bool = False
+    """The states behind the last layer are taken without the last norm."""
     limit: int
     """Tokens that are read, template included."""
     before: str = ""
@@ -35,6 +37,8 @@ class Recipe:
     """The template around the prompt, with control tokens."""
     blank: str = ""
     """What an empty prompt is read as."""
+    spelled: tuple[str, ...] = ()
+    """Control tokens that are part of how prompts are written; others that a prompt spells are text."""
     drop: int = 0
     """So many tokens at the beginning, the template's, are no part of the conditioning."""
     padded: bool = False
@@ -156,6 +160,20 @@ LANGUAGE_FAMILIES: Final = {
             ),
             others=(EncoderFacts("clip_l", kind="clip", folder="text_encoder_2", pad_to=77, limit=77),),
             extras={"clip_l": "pooled_output"},
+        ),
+        LanguageFamily(
+            id="minimax",
+            title="MiniMax-H3",
+            recipes=(
+                Recipe(
+                    name="qwen3vl_32b", kinds=("qwen3_vl",), layers=(50,), raw=True, limit=32768, blank=" ",
+                    spelled=(
+                        "<d>", "</d>", "<|cutoff|>", "<|lyrics_start|>", "<|lyrics_end|>", "<|caption_start|>",
+                        "<|caption_end|>",
+                    ),
+                    repos=("MiniMaxAI/MiniMax-H3",),
+                ),
+            ),
         ),
         LanguageFamily(
             id="hunyuan_video_15",

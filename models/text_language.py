@@ -45,7 +45,10 @@ class LanguageEncoder:
         tokenizer, recipe = self.source.tokenizer, self.recipe
         assert tokenizer is not None
         mark = free_mark([text])
-        whole = recipe.before + tokenizer.guard(text or recipe.blank, mark) + recipe.after
+        guarded = tokenizer.guard(text or recipe.blank, mark)
+        for token in recipe.spelled:
+            guarded = guarded.replace(token[0] + mark + token[1:], token)
+        whole = recipe.before + guarded + recipe.after
         ids = (*tokenizer.start, *tokenizer.encode_marked(whole, mark))
         kept, cut = ids[: self.limit], ids[self.limit : len(ids) - len(tokenizer.encode(recipe.after, control=True))]
         return Tokens(kept, (1.0,) * len(kept), len(kept), tokenizer.decode(cut))
@@ -64,9 +67,21 @@ class LanguageEncoder:
         mask = torch.tensor([[1] * len(tokens.ids) + [0] * pads], device=llm.device)
         decoder = self.network.get_decoder()
         with self._adapted():
-            out = decoder(input_ids=ids, attention_mask=mask, output_hidden_states=True, use_cache=False)
-        states = torch.cat([out.hidden_states[layer] for layer in recipe.layers], -1)
-        return states[:, recipe.drop :].float().cpu()
+            found = self.read(decoder, input_ids=ids, attention_mask=mask)
+        return found[:, recipe.drop :]
+
+    def read(self, network: Any, **inputs: Any) -> Tensor:
+        """The recipe's states of what a network is given, float32 [1, T, D * layers] on the CPU."""
+        recipe, last = self.recipe, list[Tensor]()
+        # transformers gives the states behind the last layer with the last norm on them.
+        hook = self.network.get_decoder().norm.register_forward_pre_hook(lambda _, given: last.append(given[0]))
+        try:
+            out = network(**inputs, output_hidden_states=True, use_cache=False)
+        finally:
+            hook.remove()
+        raw = self.source.facts.layers if recipe.raw else None
+        states = torch.cat([last[0] if n == raw else out.hidden_states[n] for n in recipe.layers], -1)
+        return states.float().cpu()
 
     def pooled(self, tokens: Tokens) -> Tensor:
         """Language models have no vector for the whole prompt."""

@@ -10,7 +10,7 @@ from pipegraph.models import paths
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading import language, source
 from pipegraph.models.loading.card import card_file, component
-from pipegraph.models.loading.parts import part
+from pipegraph.models.loading.parts import part, vae_part
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
@@ -36,7 +36,7 @@ def _encoder_files(name: str) -> list[Path]:
 
 
 def _vae_files(name: str) -> list[Path]:
-    return list(part(paths.resolve("vae", name), "vae").files)
+    return list(vae_part(paths.resolve("vae", name)).files)
 
 
 def _control_files(name: str) -> list[Path]:

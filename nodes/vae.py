@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import NodeEvent, Progress, RunContext, node
 
-from .wire import Image, Latent, Vae
+from .wire import Audio, Image, Latent, Vae
 
 TileSize = Annotated[int, Ge(64), Le(4096), MultipleOf(32)]
 Overlap = Annotated[int, Ge(0), Le(4096), MultipleOf(32)]
@@ -19,7 +19,7 @@ FrameOverlap = Annotated[int, Ge(4), Le(4096), MultipleOf(4)]
 
 @node("VAEDecode", category="latent", title="VAE Decode")
 def vae_decode(samples: Latent, vae: Vae, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
-    """Decode latents to pictures.
+    """Decode latents to pictures; of a latent of clip and sound, the clip.
 
     A result that is not finite in half precision is made again in float32; one that is not finite then is an error.
 
@@ -27,7 +27,7 @@ def vae_decode(samples: Latent, vae: Vae, ctx: RunContext) -> Generator[NodeEven
         samples: The latents.
         vae: The model's VAE.
     """
-    steps = vae.decode_steps(samples["samples"], ctx.warn)
+    steps = vae.decode_steps(_part(samples, 0), ctx.warn)
     return (yield from _progress(steps, "picture"))
 
 
@@ -56,7 +56,7 @@ def vae_decode_tiled(
         overlap = tile_size // 4
     cell = vae.latent.downscale
     vae = vae.in_time(temporal_size, temporal_overlap)
-    steps = vae.decode_tiled_steps(samples["samples"], tile_size // cell, overlap // cell, ctx.warn)
+    steps = vae.decode_tiled_steps(_part(samples, 0), tile_size // cell, overlap // cell, ctx.warn)
     return (yield from _progress(steps, "tile"))
 
 
@@ -74,6 +74,30 @@ def vae_encode(pixels: Image, vae: Vae, ctx: RunContext) -> Latent:
     if fitted.shape != pixels[..., :3].shape:
         ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {fitted.shape[2]}x{fitted.shape[1]}")
     return {"samples": vae.encode(fitted, ctx.warn)}
+
+
+@node("VAEDecodeAudio", category="latent/audio", title="VAE Decode Audio")
+def vae_decode_audio(samples: Latent, vae: Vae) -> Audio:
+    """Decode latents to sound; of a latent of clip and sound, the sound.
+
+    Args:
+        samples: The latents.
+        vae: The model's VAE of sound.
+    """
+    sound = getattr(vae, "sound", None)
+    if sound is None:
+        raise ValueError("this VAE is of pictures: connect the model's VAE of sound")
+    heard: dict[str, Any] = sound(_part(samples, 1))
+    return heard
+
+
+def _part(samples: Latent, which: int) -> Any:
+    """The samples of a latent; of one of clip and sound, those of the one or the other."""
+    if "shapes" not in samples:
+        return samples["samples"]
+    from pipegraph.models.families.ltx2 import separated
+
+    return separated(samples["samples"], samples["shapes"])[which]
 
 
 def _progress(steps: Generator[tuple[int, int], None, Image], unit: str) -> Generator[NodeEvent, None, Image]:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Le
 
-from pipegraph.runtime.node import Auto, Step, node, outputs
+from pipegraph.runtime.node import Auto, Step, Wire, node, outputs
 
 from .wire import Audio, Image, Video
 
 Fps = Annotated[float, Gt(0), Le(1000), Step(1), Auto("fps")]
 
 
+BitDepth = Annotated[Any, Wire("INT,STRING")]
+
+
 @node("CreateVideo", category="image/video", title="Create Video")
-def create_video(images: Image, fps: Fps = 30.0, audio: Audio | None = None) -> Video:
+def create_video(
+    images: Image,
+    fps: Fps = 30.0,
+    audio: Audio | None = None,
+    bit_depth: BitDepth = "auto",
+    color_space: Literal["sRGB"] = "sRGB",
+) -> Video:
     """Make a clip of pictures.
 
     Args:
         images: The frames.
         fps: Frames a second; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
         audio: Sound; it is cut, or followed by silence, where its length is another when the clip is saved.
+        bit_depth: Bits a channel: 8, or `auto`, which is 8.
+        color_space: Of the frames.
     """
+    if bit_depth not in ("auto", 8):
+        raise ValueError(f"clips have 8 bits a channel; bit_depth {bit_depth} is not supported: give 8 or auto")
     from pipegraph.models.video.clip import TensorFrames, rate, silent
     from pipegraph.models.video.clip import Video as Clip
 

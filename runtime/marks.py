@@ -90,9 +90,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class OneMoreThan:
-    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4."""
+    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4. Or ``by`` more."""
 
     multiple: int
+    by: int = 1
 
 
 @dataclass(frozen=True, slots=True)

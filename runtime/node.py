@@ -213,7 +213,7 @@ def _facts(mark: Any) -> dict[str, Any]:
         case Choices():
             return {"choices": mark.names}
         case OneMoreThan():
-            return {"multiple_of": mark.multiple, "offset": 1}
+            return {"multiple_of": mark.multiple, "offset": mark.by}
         case FileInput():
             return {"file": mark}
         case FileName():

@@ -9,10 +9,11 @@ from .hunyuan_video import HUNYUAN_VIDEO
 from .hunyuan_video_15 import HUNYUAN_VIDEO_15
 from .ltx import LTXV
 from .ltx2 import LTX2
+from .minimax import MINIMAX_H3
 from .wan import WAN
 from .wan_variants import WAN_5B, WAN_VACE
 
-FAMILIES = {family.id: family for family in (FLUX, WAN, LTXV, LTX2, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15)}
+FAMILIES = {family.id: family for family in (FLUX, WAN, LTXV, LTX2, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15, MINIMAX_H3)}
 """Every family by its id, but for variants: those have the text encoders of another one."""
 VARIANTS = (WAN_5B, WAN_VACE)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..llm.load import SEEING, load_folder
-from ..paths import hub_cache, hub_snapshot, model_roots, resolve
+from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
 from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 from .headers import LoadError, read_header, read_json, weight_files
 from .language_file import kind_in, read_network, ties
@@ -50,7 +50,7 @@ def _carries_tokenizer(path: Path) -> bool:
 
 def folder_of(path: Path) -> Path | None:
     """The folder of the network: the path, or that component of a pipeline; None for what is no folder of one."""
-    inner = path / "text_encoder" if (path / "model_index.json").is_file() else path
+    inner = path / "text_encoder" if pipeline_index(path) else path
     return inner if (inner / "config.json").is_file() else None
 
 
@@ -85,7 +85,7 @@ def files_of(path: Path) -> list[Path]:
         return [path, *tokenizer]
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
-    if (path / "model_index.json").is_file():
+    if pipeline_index(path):
         from .source import encoder_files
 
         own += encoder_files(path)
@@ -126,7 +126,7 @@ def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], pl
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
         llm = _with_eyes(_load(path, recipe, name, place), folder_of(path))
         made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
-        if family.others and (path / "model_index.json").is_file():
+        if family.others and pipeline_index(path):
             made |= _others(family, name, path, place, made)
     return TextEncoder(family, made, ", ".join(paths))
 

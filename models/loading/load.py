@@ -21,12 +21,13 @@ from ..text_families import LANGUAGE_FAMILIES
 from ..vae import Vae
 from ..video.hunyuan import VIDEO_VAES
 from ..video.ltx_vae import LtxVae
+from ..video.minimax import MiniMaxSoundVae, MiniMaxVae
 from ..video.vae import VideoVae
 from .card import component, read_card
 from .headers import LoadError
 from .language import load_language_encoders
 from .networks import build, compute_dtype
-from .parts import ENCODERS, Part, part, parts
+from .parts import ENCODERS, Part, part, parts, vae_part
 from .source import Source, scheduler_of
 from .tokenizers import find_tokenizer, load_tokenizer
 
@@ -96,8 +97,11 @@ def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEn
 
 
 def load_vae(name: str, place: Place) -> Vae:
-    """A VAE: a file, a component folder, or that part of a pipeline folder."""
-    found = part(resolve("vae", name), "vae")
+    """A VAE: a file, a component folder, or that part of a pipeline folder; one of sound if there is no other."""
+    found = vae_part(resolve("vae", name))
+    if found.class_name == "AutoencoderKLMiniMaxH3Audio":
+        latent = LatentFormat(channels=found.config["latent_channels"], downscale=1)
+        return MiniMaxSoundVae(build(found, place.device, torch.float32), latent, place.device, torch.float32, name)
     return _vae(found, place, found.family.latent, name)
 
 
@@ -133,6 +137,8 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
+    if found.class_name == "AutoencoderKLMiniMaxH3":  # it keeps what is fragile in float32 itself
+        return MiniMaxVae(network, _latent_format(found, usual), place.device, torch.float32, name)
     made: type[Vae] = VIDEO_VAES.get(found.class_name, VideoVae) if usual.frames else Vae
     made = LtxVae if found.class_name.startswith("AutoencoderKLLTX") else made
     return made(network, _latent_format(found, usual), place.device, place.dtype, name)
@@ -151,6 +157,8 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
             mean=tuple(mean or usual.mean)[:channels],
             std=tuple(std or usual.std)[:channels],
         )
+    if found.class_name == "AutoencoderKLMiniMaxH3":
+        return replace(usual, channels=config["latent_channels"])
     if found.class_name in VIDEO_VAES:
         return replace(
             usual,

@@ -16,6 +16,7 @@ from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.modules import KernelLinear
 
 from ..quantize import count_bytes, kept, pack, quantized_rows
+from ..video import minimax_networks, wan_fun
 from .headers import LoadError
 from .parts import ENCODERS, Part
 from .pieces import Piece
@@ -39,12 +40,16 @@ MODULES: Final = {
     "AutoencoderKLLTX2Video": "diffusers.models.autoencoders.autoencoder_kl_ltx2",
     "AutoencoderKLLTX2Audio": "diffusers.models.autoencoders.autoencoder_kl_ltx2_audio",
     "LTX2Vocoder": "diffusers.pipelines.ltx2.vocoder",
+    "LTX2VocoderWithBWE": "diffusers.pipelines.ltx2.vocoder",
     "LTX2TextConnectors": "diffusers.pipelines.ltx2.connectors",
     "LTXVideoTransformer3DModel": "diffusers.models.transformers.transformer_ltx",
     "AutoencoderKLLTXVideo": "diffusers.models.autoencoders.autoencoder_kl_ltx",
     "HunyuanVideoTransformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video",
     "HunyuanVideo15Transformer3DModel": "diffusers.models.transformers.transformer_hunyuan_video15",
     "AutoencoderKLHunyuanVideo": "diffusers.models.autoencoders.autoencoder_kl_hunyuan_video",
+    "MiniMaxH3Transformer3DModel": "diffusers.models.transformers.transformer_minimax_h3",
+    "AutoencoderKLMiniMaxH3": "diffusers.models.autoencoders.autoencoder_kl_minimax_h3",
+    "AutoencoderKLMiniMaxH3Audio": "diffusers.models.autoencoders.autoencoder_kl_minimax_h3_audio",
     "AutoencoderKLHunyuanVideo15": "diffusers.models.autoencoders.autoencoder_kl_hunyuanvideo15",
 }
 """Where each class is defined: importing only these is what keeps the start short."""
@@ -103,7 +108,21 @@ def _empty(part: Part) -> nn.Module:
         ours = {k: v for k, v in part.config.items() if k[0] != "_" and k not in signature(cls.__init__).parameters}
         made: nn.Module = cls.from_config({k: v for k, v in part.config.items() if k not in ours})
         made.register_to_config(**ours)  # type: ignore[operator]
+        if part.class_name == "WanTransformer3DModel":
+            wan_fun.extend(made)
+        if _is_minimax(part):
+            minimax_networks.adapt(made, part.config)
         return made
+
+
+def _named(parts: tuple[str, ...], name: str) -> bool:
+    """Whether a parameter's name has one of these parts."""
+    return any(part in name.split(".") for part in parts)
+
+
+def _is_minimax(part: Part) -> bool:
+    """Of a family whose networks keep some layers in float32, whatever the others compute in."""
+    return "MiniMaxH3" in part.class_name
 
 
 def _fill(
@@ -118,7 +137,8 @@ def _fill(
     prefix = "text_model." if any(n.startswith("text_model.") for n in wanted) else ""
     pieces = {prefix + n: p for n, p in part.pieces.items()}
     _check_names(part, wanted, pieces)
-    exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ()) if dtype == torch.float16 else ()
+    exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ())
+    minimax = _is_minimax(part)
     linears = {f"{n}.weight": n for n, m in network.named_modules() if isinstance(m, nn.Linear)}
     packed: dict[str, tuple[PackedWeight, str]] = {}
     with Reader() as reader:
@@ -128,7 +148,8 @@ def _fill(
                 raise LoadError(f"{part.origin}: `{name}` is {list(piece.shape)}, its config says "
                                 f"{list(parameter.shape)}")  # fmt: skip
             # Layers whose results are too large for float16 stay in float32, and so are not packed either.
-            kind = torch.float32 if name in held or any(e in name.split(".") for e in exact) else dtype
+            whole = any(e in name for e in exact) if minimax else dtype == torch.float16 and _named(exact, name)
+            kind = torch.float32 if name in held or whole else dtype
             if (layer := linears.get(name)) and kind == dtype:
                 if found := _packed(reader, piece, device):
                     packed[layer] = found, ""
@@ -142,8 +163,12 @@ def _fill(
         network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
     if part.class_name in ("WanTransformer3DModel", "WanVACETransformer3DModel"):
         network.rope = _rope(network, device)
+    if minimax:
+        minimax_networks.fill_tables(network, device)
+    if part.class_name == "LTX2VocoderWithBWE":
+        network.resampler = _resampler(network).to(device)
     for name, buffer in list(network.named_buffers()):
-        if name.startswith("rope.") or name in held:
+        if "rope." in name or name in held or not buffer.is_meta:
             continue
         if not name.endswith("position_ids"):
             raise LoadError(f"{part.class_name} has a buffer `{name}` that the loader does not know")
@@ -157,6 +182,13 @@ def _rope(network: Any, device: torch.device) -> nn.Module:
     config = network.config
     made: nn.Module = type(network.rope)(config.attention_head_dim, config.patch_size, config.rope_max_seq_len)
     return made.to(device)
+
+
+def _resampler(network: Any) -> nn.Module:
+    """What brings the first stage of LTX-2.3's vocoder to the rate of the second: a filter that no file holds."""
+    ratio = network.config.output_sampling_rate // network.config.input_sampling_rate
+    made: nn.Module = type(network.resampler)(ratio=ratio, window_type="hann", persistent=False)
+    return made
 
 
 def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight | None:

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from ..families import FAMILIES, family_of_control, family_of_network
 from ..family import Family
-from . import encoders, flux, hunyuan, ltx, ltx2, vae, wan
+from ..paths import pipeline_index
+from . import encoders, flux, hunyuan, ltx, ltx2, minimax, vae, wan
 from .card import component
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
@@ -38,11 +39,13 @@ _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
     "AutoencoderKLLTX2Video": ("vae", "ltx2"), "AutoencoderKLLTX2Audio": ("audio_vae", "ltx2"),
-    "LTX2Vocoder": ("vocoder", "ltx2"), "LTX2TextConnectors": ("connectors", "ltx2"),
+    "LTX2Vocoder": ("vocoder", "ltx2"), "LTX2VocoderWithBWE": ("vocoder", "ltx2"),
+    "LTX2TextConnectors": ("connectors", "ltx2"),
     "LTXLatentUpsamplerModel": ("latent_upscaler", "ltxv"), "LTX2LatentUpsamplerModel": ("latent_upscaler", "ltxv"),
     "AutoencoderKLHunyuanVideo": ("vae", "hunyuan_video"), "SiglipVisionModel": ("clip_vision", "hunyuan_video_15"),
     "AutoencoderKLHunyuanVideo15": ("vae", "hunyuan_video_15"),
-    "CLIPVisionModel": ("clip_vision", "wan"),
+    "CLIPVisionModel": ("clip_vision", "wan"), "AutoencoderKLMiniMaxH3": ("vae", "minimax_h3"),
+    "AutoencoderKLMiniMaxH3Audio": ("audio_vae", "minimax_h3"),
 }  # fmt: skip
 
 
@@ -109,6 +112,7 @@ _LAYOUTS: Final = (
         encoders.t5_config,
         "hunyuan_video_15",
     ),
+    *(_Layout(kind, kind, here, made, config, "minimax_h3") for kind, here, made, config in minimax.NETWORKS),
     *(_Layout(kind, kind, here, made, config, "ltx2", told) for kind, here, made, config, told in ltx2.NETWORKS),
     *(
         _Layout("transformer", "transformer", here, made, ltx.network_config, "ltxv", ltx.told_of_network)
@@ -165,12 +169,19 @@ def part(path: Path, kind: str) -> Part:
     return found[kind]
 
 
+def vae_part(path: Path) -> Part:
+    """The VAE in a file or folder: the one of pictures, or MiniMax-H3's one of sound where there is no other."""
+    found = parts(path, ("vae", "audio_vae"))
+    sound = found.get("audio_vae")
+    return sound if sound and "vae" not in found and sound.family.id == "minimax_h3" else part(path, "vae")
+
+
 def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
     """The networks in a file, a component folder or a pipeline folder, by kind."""
     if not path.is_dir():
         return _in_file(read_header(path), kinds)
-    if (path / "model_index.json").is_file():
-        index = read_json(path / "model_index.json")
+    if file := pipeline_index(path):
+        index = read_json(file)
         folders = [component(path, name) for name, value in index.items() if isinstance(value, list) and value[0]]
         found = [_in_folder(f) for f in folders if (f / "config.json").is_file()]
         if index.get("expand_timesteps"):  # diffusers' word for a noise level for each token
@@ -233,8 +244,8 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
                 break
     if not found:
         raise LoadError(f"{header.path} holds no network that pipegraph knows (FLUX.1, its VAE, CLIP-L, T5, ControlNet "
-                        "in diffusers layout; Wan, its VAE, UMT5; HunyuanVideo, its VAE, ByT5; CLIP vision); its names "
-                        "begin like "
+                        "in diffusers layout; Wan, its VAE, UMT5; HunyuanVideo, its VAE, ByT5; MiniMax-H3, its VAEs; "
+                        "CLIP vision); its names begin like "
                         + ", ".join(names[:3]))  # fmt: skip
     if unknown := unknown + list(left):
         raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "

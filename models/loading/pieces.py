@@ -25,14 +25,24 @@ class Piece:
     """First row, where the stored tensor holds more than this one."""
     swap: bool = False
     """Its second half of rows comes first."""
+    group: int = 0
+    stride: int = 0
+    """Of rows that lie in groups: how many are in a group, and from where to where it is to the next; 0: all."""
     scale: Piece | None = None
     """What it is to be multiplied by: one number, or one for each row of the stored tensor."""
+    outer: Piece | None = None
+    """The one number that the scales of NVFP4 are multiplied by."""
     rotate: int = 0
     """Block of the rotation it is stored in (``kernels/hadamard.py``), 0 if none."""
 
     def rows(self, start: int, count: int) -> Piece:
         """Rows ``start`` to ``start + count`` of it."""
         return replace(self, start=start, shape=(count, *self.shape[1:]))
+
+    def strided(self, start: int, group: int, stride: int) -> Piece:
+        """Of each ``stride`` rows, ``group`` from ``start``."""
+        count = self.shape[0] // stride * group
+        return replace(self, start=start, group=group, stride=stride, shape=(count, *self.shape[1:]))
 
     def swapped(self) -> Piece:
         return replace(self, swap=True)
@@ -49,6 +59,8 @@ class Piece:
         count, row = self.shape[0], prod(self.shape[1:])
         half = count // 2
         parts = [(half, count - half), (0, half)] if self.swap else [(0, count)]
+        if self.stride:
+            parts = [(i * self.stride, self.group) for i in range(count // self.group)]
         found = []
         for first, rows in parts:
             begin, size = stored_bytes(self.dtype, (self.start + first) * row), stored_bytes(self.dtype, rows * row)
@@ -62,7 +74,8 @@ class Piece:
         """The scales of its rows, in their order; the one scale if there is one for all."""
         if self.scale is None or prod(self.scale.shape) == 1:
             return self.scale
-        return replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
+        told = replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
+        return replace(told, group=self.group, stride=self.stride)
 
 
 def below(pieces: Mapping[str, Piece], prefix: str) -> dict[str, Piece]:

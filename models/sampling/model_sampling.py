@@ -193,7 +193,7 @@ def reshifted(sampling: ModelSampling, to: Flow) -> Flow:
     """The noise levels ``to``, told to the network in the unit that ``sampling`` tells them in."""
     if not isinstance(sampling, Flow):
         raise ValueError("a shift is for flow models; this model predicts noise or v")
-    return replace(to, multiplier=sampling.multiplier)
+    return replace(sampling, shift=to.shift, entries=to.entries)
 
 
 def mu_for_tokens(tokens: float, base_shift: float = 0.5, max_shift: float = 1.15) -> float:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..family import LatentFormat
 from .findings import findings
 from .guiders import GuidedDenoiser, Guider, fit_mask
+from .joint_flow import JointFlow
 from .model_sampling import ModelSampling
 from .noise import ItemNoise, Noise, initial_noise
 from .samplers import Sampler
@@ -93,6 +94,8 @@ def _run(
         if not model.family.joint:
             raise ValueError(f"{model.family.title} makes no sound: take the latent apart with LTXVSeparateAVLatent")
         given, guider = latent["samples"], guider.told(latent_shapes=shapes)
+        if isinstance(sampling, JointFlow):
+            guider = guider.told(sound_ratio=sampling.ratio)
     else:
         given = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
@@ -100,6 +103,7 @@ def _run(
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
     clean = given.to(model.device, torch.float32)
     clean = model.process_in(clean) if is_filled(given) else clean
+    clean = sampling.carried(clean, shapes) if shapes and isinstance(sampling, JointFlow) else clean
     first, last = float(levels[0]), float(levels[-1])
     max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
     x = sampling.noise_scaling(first, start_noise, clean, max_denoise=max_denoise)
@@ -125,6 +129,8 @@ def _run(
         told["step cache"] = cached
     calls, reuse = (denoiser.calls - cached.reused, cached.report()) if cached else (denoiser.calls, None)
     report = Report(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
+    if shapes and isinstance(sampling, JointFlow):
+        x, prediction = (sampling.restored(row, shapes) for row in (x, prediction))
     return model.process_out(x).cpu(), model.process_out(prediction).cpu(), report
 
 

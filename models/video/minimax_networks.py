@@ -1,0 +1,95 @@
+"""What MiniMax-H3's networks are in ComfyUI's files, where that is not what diffusers' classes are.
+
+*Pruned* networks have a table of curves in the place of what embeds the time: c(t), between the nearest of some points
+of 0..1, is what the modulations are linear in. The VAE of sound has its weights as they are, not as length and
+direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Curves(nn.Module):
+    """From times [M] in 0..1 to curves [M, D]."""
+
+    def __init__(self, points: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(points, width))
+
+    def forward(self, times: Tensor) -> Tensor:
+        last = len(self.table) - 1
+        at = times.float().clamp(0, 1) * last
+        low = at.long().clamp(max=last - 1)
+        return torch.lerp(self.table[low], self.table[low + 1], (at - low)[:, None])
+
+
+class _Times(nn.Module):
+    """Times as they are, where diffusers' class has waves of them."""
+
+    def forward(self, times: Tensor) -> Tensor:
+        return times
+
+
+class _Modulation(nn.Module):
+    """diffusers' modulation of a block, straight from the curves, which it reads in float32."""
+
+    def __init__(self, inner: nn.Module, like: nn.Module) -> None:
+        super().__init__()
+        self.linear: Any = inner.linear
+        self._like = (like,)  # not a part of this one
+
+    def forward(self, curves: Tensor) -> tuple[Tensor, ...]:
+        weight: Any = self._like[0].weight
+        rows: Tensor = self.linear(curves.float()).to(weight.dtype)
+        return rows.view(len(curves) * 3, -1).chunk(6, -1)
+
+
+class _LastModulation(nn.Module):
+    """diffusers' last norm, straight from the curves."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.norm: Any = inner.norm
+        self.linear: Any = inner.linear
+
+    def forward(self, x: Tensor, curves: Tensor, which: Tensor) -> Tensor:
+        shift, scale = self.linear(curves.float()).to(x.dtype).chunk(2, -1)
+        out: Tensor = self.norm(x) * (1 + scale.index_select(0, which)) + shift.index_select(0, which)
+        return out
+
+
+def adapt(network: Any, config: Mapping[str, Any]) -> None:
+    """Make of an empty network of diffusers' class one of the form that its config tells of, in place."""
+    if points := config.get("curve_points"):
+        network.time_proj, network.time_embedder = _Times(), Curves(points, config["time_embed_dim"])
+        for block in network.transformer_blocks:
+            block.adaln_proj = _Modulation(block.adaln_proj, block.norm1)
+        network.norm_out = _LastModulation(network.norm_out)
+        network._keep_in_fp32_modules = [*network._keep_in_fp32_modules, "linear"]
+    if config.get("statistics_in_file"):
+        for name in ("latents_mean", "latents_std"):
+            network.register_buffer(name, torch.empty(config["latent_channels"]))
+    if config.get("folded"):
+        for part in network.modules():
+            if hasattr(part, "weight_g"):
+                nn.utils.remove_weight_norm(part)
+
+
+def fill_tables(network: nn.Module, device: torch.device) -> None:
+    """Make the wavelengths of positions, which no file holds, in place."""
+    config: Any = network.config
+    for name, part in list(network.named_modules()):
+        made: nn.Module
+        if type(part).__name__ == "MiniMaxH3RotaryPosEmbed":
+            made = type(part)(config.rope_freq_dim, config.rope_theta)
+        elif type(part).__name__ == "MiniMaxH3VideoRotaryPosEmbed":
+            width = int(config.decoder_attention_head_dim * config.decoder_rope_dim_ratio)
+            made = type(part)(width, theta=config.decoder_rope_theta)
+        else:
+            continue
+        network.set_submodule(name, made.to(device))
