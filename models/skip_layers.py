@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, partial
-from inspect import Signature, signature
+from functools import partial
+from inspect import signature
 from typing import Any, Final, Self
 
 from torch import Tensor, nn
@@ -81,11 +81,6 @@ class _Held(partial[Any]):
 def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
     if block not in _left_out.get():
         return type(block).forward(block, *args, **kwargs)
-    given = _signature(type(block)).bind(block, *args, **kwargs).arguments
+    given = signature(type(block).forward).bind(block, *args, **kwargs).arguments
     found = tuple(given[name] for name in _GIVES[type(block).__name__])
     return found if len(found) > 1 else found[0]
-
-
-@cache
-def _signature(kind: type[nn.Module]) -> Signature:
-    return signature(kind.forward)

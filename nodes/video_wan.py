@@ -52,15 +52,16 @@ def wan_image_to_video(
         clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
         start_image: The first frames; scaled to cover the size and cut at the centre.
     """
+    extras: dict[str, Any] = {"clip_vision_output": clip_vision_output}
     if start_image is None:
-        return begun(positive, negative, {"clip_vision_output": clip_vision_output}, width, height, length, batch_size)
+        return begun(positive, negative, extras, vae, width, height, length, batch_size)
     given, start = grey(width, height, length), fitted(start_image, width, height, length, ctx)
     given[: len(start)] = start
     latent = vae.encode(given, ctx.warn)
     mask = latent.new_ones(1, 1, *latent.shape[2:])
     mask[:, :, : (len(start) - 1) // 4 + 1] = 0
-    extras = {"concat_latent_image": latent, "concat_mask": mask, "clip_vision_output": clip_vision_output}
-    return begun(positive, negative, extras, width, height, length, batch_size)
+    extras |= {"concat_latent_image": latent, "concat_mask": mask}
+    return begun(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 @node("WanFirstLastFrameToVideo", category="conditioning/video_models")
@@ -98,7 +99,7 @@ def wan_first_last_frame_to_video(
     given = grey(width, height, length)
     cells = (length - 1) // 4 + 1
     # One a frame, and three more before the first: its latent cell is as long as the others'.
-    mask = torch.ones(4 * cells, height // 8, width // 8)
+    mask = torch.ones(4 * cells, height // vae.latent.downscale, width // vae.latent.downscale)
     if start_image is not None:
         start = fitted(start_image, width, height, length, ctx)
         given[: len(start)] = start
@@ -111,7 +112,7 @@ def wan_first_last_frame_to_video(
     if start_image is not None or end_image is not None:
         by_cell = mask.reshape(1, cells, 4, *mask.shape[1:]).transpose(1, 2)
         extras |= {"concat_latent_image": vae.encode(given, ctx.warn), "concat_mask": by_cell}
-    return begun(positive, negative, extras, width, height, length, batch_size)
+    return begun(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 @node("VAEDecodeVideo", category="latent/video", title="VAE Decode (Video)")
@@ -171,13 +172,37 @@ def fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext,
 
 
 def begun(
-    positive: Any, negative: Any, extras: dict[str, Any], width: int, height: int, length: int, batch_size: int
+    positive: Any,
+    negative: Any,
+    extras: dict[str, Any],
+    vae: Any,
+    width: int,
+    height: int,
+    length: int,
+    batch_size: int,
 ) -> Begun:
-    """Both conditionings with more entries, and an empty latent [batch_size, 16, T, height / 8, width / 8]."""
+    """Both conditionings with more entries, and an empty latent [batch_size, C, T, h, w] as the VAE's are."""
+    return Begun(*told_both(positive, negative, extras), {"samples": empty(vae, width, height, length, batch_size)})
+
+
+def empty(vae: Any, width: int, height: int, length: int, batch_size: int = 1) -> Tensor:
+    """An empty latent of a clip.
+
+    Raises:
+        ValueError: the VAE is of no Wan model, or its latent frames have no whole tokens at this size.
+    """
     import torch
 
-    latent = torch.zeros(batch_size, 16, (length - 1) // 4 + 1, height // 8, width // 8)
-    return Begun(*told_both(positive, negative, extras), {"samples": latent})
+    facts = vae.latent
+    if facts.frames != 4:
+        raise ValueError("this VAE is of no Wan model, whose latent frames stand for 4 of the clip: load wan_2.1_vae")
+    token = facts.downscale * 2
+    if width % token or height % token:
+        near = (f"{max(token, round(n / token) * token)}" for n in (width, height))
+        raise ValueError(f"the model of this VAE makes clips of multiples of {token} pixels: {' x '.join(near)}, not "
+                         f"{width} x {height}")  # fmt: skip
+    return torch.zeros(batch_size, facts.channels, (length - 1) // 4 + 1, height // facts.downscale,
+                       width // facts.downscale)  # fmt: skip
 
 
 def told_both(positive: Any, negative: Any, extras: dict[str, Any]) -> tuple[Any, Any]:

@@ -47,6 +47,9 @@ def wan_vace_to_video(
 ) -> Followed:
     """Let a clip follow another one, repaint it where a mask says so, or show what is in pictures, for Wan VACE.
 
+    Several in a row: all are followed at once, each by its strength. They want the same size and length, and the same
+    number of pictures.
+
     Args:
         positive: What is to be seen.
         negative: What is not to be seen.
@@ -63,8 +66,6 @@ def wan_vace_to_video(
     """
     import torch
 
-    if any("vace_mask" in entries for side in (positive, negative) for _, entries in side):
-        raise ValueError("these conditionings follow a clip already: several WanVaceToVideo in a row are not supported")
     frames = grey(width, height, length)
     if control_video is not None:
         given = fitted(control_video, width, height, length, ctx)
@@ -86,9 +87,17 @@ def wan_vace_to_video(
         kept = torch.cat([seen, kept], 2)
         painted = torch.cat([vae.latent.process_out(torch.zeros_like(seen)), painted], 2)
         places = torch.cat([torch.zeros_like(places[:, :, :1]).expand(-1, -1, count, -1, -1), places], 2)
+    made = begun(positive, negative, {}, vae, width, height, length + 4 * count, batch_size)
     extras = {"vace_inactive": kept, "vace_reactive": painted, "vace_mask": places, "vace_strength": strength}
-    made = begun(positive, negative, extras, width, height, length + 4 * count, batch_size)
-    return Followed(made.positive, made.negative, made.latent, count)
+    return Followed(_following(made.positive, extras), _following(made.negative, extras), made.latent, count)
+
+
+def _following(conditioning: list[Any], extras: dict[str, Any]) -> list[Any]:
+    """A conditioning that follows one clip more: its entries are tuples, an item for each."""
+    return [
+        [states, {**entries, **{k: (*entries.get(k, ()), v) for k, v in extras.items()}}]
+        for states, entries in conditioning
+    ]
 
 
 def _by_cell(mask: Tensor, cells: int) -> Tensor:

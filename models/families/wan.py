@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..family import EncoderFacts, Family, Inputs, LatentFormat
+from .wan_forward import forward
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,12 +52,15 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     batched = {"encoder_hidden_states": text}
     wanted = config.in_channels - x.shape[1]
     if wanted:
-        batched["beside"] = _beside(extras, x, wanted).to(text)
+        batched["beside"] = _beside(network, extras, x, wanted).to(text)
+    elif extras.get("control_latent") is not None:
+        raise ValueError("this network follows no clip (WanFunControlToVideo is for Wan's Fun Control models)")
     elif extras.get("concat_latent_image") is not None:
         raise ValueError(
             "this network makes clips of text alone: give it no picture to begin with (use an i2v model, or for the 5B "
             "model Wan22ImageToVideoLatent)"
         )
+    batched |= {k: v.to(text) for k, v in _of_fun_models(network, extras, x).items()}
     seen = extras.get("clip_vision_output")
     if config.image_dim is not None:
         batched |= _with_seen(config, text, seen)
@@ -101,36 +105,85 @@ def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
             f"the CLIP vision model's states have {states.shape[-1]} numbers a token, this network reads "
             f"{config.image_dim}: it wants clip_vision_h"
         )
-    if config.pos_embed_seq_len not in (None, states.shape[1]):
+    if config.pos_embed_seq_len not in (None, states.shape[1], 2 * states.shape[1]):
         raise ValueError(
-            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last picture, there "
-            f"are {states.shape[1]}: connect a CLIPVisionEncode for each to WanFirstLastFrameToVideo"
+            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last picture, or "
+            f"half as many of one, there are {states.shape[1]}: connect a CLIPVisionEncode for each picture to "
+            "WanFirstLastFrameToVideo"
         )
     padded = F.pad(text, (0, 0, 0, TEXT_TOKENS - text.shape[1]))
     return {"encoder_hidden_states": padded, "encoder_hidden_states_image": states}
 
 
-def _beside(extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
-    """The channels beside the state [1, channels, T, H, W]: which frames are given, then their latents, else 0.
+def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
+    """The channels beside the state [1, channels, T, H, W], of Wan's models and of the Fun models made from them.
 
+    These are, in this order, the clip to follow, which frames are given, and the given frames; 0 where there is none.
     ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
     """
     import torch
 
-    shape = x.shape[2:]
-    if channels != MASK_CHANNELS + x.shape[1]:
-        raise ValueError(f"this network reads {channels} channels beside a latent of {x.shape[1]}; not supported yet")
-    image, mask = extras.get("concat_latent_image"), extras.get("concat_mask")
-    if image is None:
-        image = x.new_zeros(1, x.shape[1], *shape)
-    if image.shape[1:] != (x.shape[1], *shape):
-        raise ValueError(
-            f"the pictures to begin with are a latent {list(image.shape[1:])}, the clip is {[x.shape[1], *shape]}: "
-            "make both with the same node"
-        )
-    mask = x.new_ones(1, 1, *shape) if mask is None else mask
-    given = (1 - mask).expand(-1, MASK_CHANNELS, *shape)
-    return torch.cat([given.to(x), image.to(x)], 1)
+    c = x.shape[1]
+    layouts = {
+        MASK_CHANNELS + c: ("mask", "concat_latent_image"),
+        2 * c: ("control_latent", "concat_latent_image"),
+        MASK_CHANNELS + 2 * c: ("control_latent", "mask", "concat_latent_image"),
+    }
+    if hasattr(network, "control_adapter"):
+        layouts[c] = ("concat_latent_image",)
+    if channels not in layouts:
+        raise ValueError(f"this network reads {channels} channels beside a latent of {c}; not supported yet")
+    layout = layouts[channels]
+    if extras.get("control_latent") is not None and "control_latent" not in layout:
+        raise ValueError("this network follows no clip (control_video is for Wan's Fun Control models)")
+    found = []
+    for name in layout:
+        if name == "mask":
+            given = extras.get("concat_mask")
+            part = x.new_zeros(1, MASK_CHANNELS, *x.shape[2:]) if given is None else _given(given, x)
+        else:
+            part = x.new_zeros(1, *x.shape[1:]) if extras.get(name) is None else extras[name]
+        found.append(part.to(x))
+    for name, part in zip(layout, found, strict=True):
+        if part.shape[2:] != x.shape[2:] or (name != "mask" and part.shape[1] != c):
+            what = "clip to follow is" if name == "control_latent" else "pictures to begin with are"
+            raise ValueError(
+                f"the {what} a latent {list(part.shape[1:])}, the clip is {list(x.shape[1:])}: make both with the same "
+                "node"
+            )
+    return torch.cat(found, 1)
+
+
+def _given(mask: Tensor, x: Tensor) -> Tensor:
+    """Which frames are given, [1, 4, T, H, W], of a ``concat_mask``."""
+    return (1 - mask).expand(-1, MASK_CHANNELS, *mask.shape[2:])
+
+
+def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor) -> dict[str, Tensor]:
+    """A picture of reference [1, C, H, W] and a camera [1, 24, T, 8 H, 8 W], for networks that have layers for them."""
+    found = {}
+    if (picture := extras.get("reference_latent")) is not None:
+        if not hasattr(network, "ref_conv"):
+            raise ValueError("this network reads no picture of reference: leave ref_image unconnected")
+        if picture.shape[1] != x.shape[1] or picture.shape[3:] != x.shape[3:]:
+            raise ValueError(
+                f"the picture of reference is a latent {list(picture.shape[1:])}, the clip is {list(x.shape[1:])}: "
+                "make both with the same node"
+            )
+        found["reference"] = padded(network, picture)[:, :, 0]
+    if (camera := extras.get("camera")) is not None:
+        if not hasattr(network, "control_adapter"):
+            raise ValueError(
+                "this network knows no camera: leave camera_conditions unconnected, or use a Fun Camera model"
+            )
+        wanted = [*x.shape[2:3], *(n * 8 for n in x.shape[3:])]
+        if list(camera.shape[2:]) != wanted:
+            raise ValueError(
+                f"the camera is of {list(camera.shape[2:])} latent frames, rows and columns, the clip of {wanted}: "
+                "connect WanCameraEmbedding's width, height and length"
+            )
+        found["camera"] = camera
+    return found
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
@@ -139,13 +192,23 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
 
     given = dict(inputs.batched)
     beside = given.pop("beside", None)
-    state = x if beside is None else torch.cat([x, beside], 1)
-    if network.config.pos_embed_seq_len:  # diffusers wants the two pictures as two rows
-        given["encoder_hidden_states_image"] = given["encoder_hidden_states_image"].unflatten(1, (2, -1)).flatten(0, 1)
+    state = padded(network, x if beside is None else torch.cat([x, beside], 1))
+    seen, places = given.get("encoder_hidden_states_image"), network.config.pos_embed_seq_len
+    one_of_two = places and seen is not None and seen.shape[1] < places
+    if one_of_two or "reference" in given or "camera" in given:
+        if timestep.ndim > 1:
+            raise ValueError("a picture of reference and frames that are kept (noise_mask) cannot be used together")
+        found = forward(
+            network, state, timestep, given["encoder_hidden_states"], seen=seen, reference=given.get("reference"),
+            camera=given.get("camera"),
+        )  # fmt: skip
+        return found[..., : x.shape[-2], : x.shape[-1]]
+    if places and seen is not None:  # diffusers wants the two pictures as two rows
+        given["encoder_hidden_states_image"] = seen.unflatten(1, (2, -1)).flatten(0, 1)
     if timestep.ndim > 1:  # one for each token: that of its first cell
         _, rows, columns = network.config.patch_size
         timestep = timestep[:, 0, :, ::rows, ::columns].flatten(1)
-    output: Tensor = network(hidden_states=padded(network, state), timestep=timestep, **given, return_dict=False)[0]
+    output: Tensor = network(hidden_states=state, timestep=timestep, **given, return_dict=False)[0]
     return output[..., : x.shape[-2], : x.shape[-1]]
 
 
@@ -154,7 +217,7 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
         "width": 832, "height": 480, "length": 33, "fps": 16.0,
-        "parallel": "vace_layers" not in network,
+        "parallel": not {"vace_layers", "reference_channels", "camera_channels"} & network.keys(),
     }  # fmt: skip
 
 

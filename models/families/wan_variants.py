@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..family import Inputs, LatentFormat
 from .wan import WAN, check_text, padded, recommend
+from .wan_forward import forward
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,34 +36,35 @@ STD_48 = (
 
 
 def prepare_vace(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text and the clip to follow, for states of x's shape [B, C, T, H, W]."""
+    """Text and the clips to follow, for states of x's shape [B, C, T, H, W]."""
     import torch
 
     config, shape = network.config, x.shape[2:]
     check_text(config, text)
-    if extras.get("vace_mask") is None:
+    if not extras.get("vace_mask"):
         raise ValueError("this network (VACE) wants a clip to follow: connect WanVaceToVideo, with or without one")
-    parts = [extras["vace_inactive"], extras["vace_reactive"], extras["vace_mask"]]
-    for part in parts:
-        if part.shape[2:] != shape:
+    clips = list(zip(extras["vace_inactive"], extras["vace_reactive"], extras["vace_mask"], strict=True))
+    for number, parts in enumerate(clips, 1):
+        if parts[0].shape[2:] != shape:
+            which = f" of WanVaceToVideo {number} of {len(clips)}" if len(clips) > 1 else ""
             raise ValueError(
-                f"the clip to follow has {list(part.shape[2:])} latent cells, the state {list(shape)}: take the latent "
-                "that WanVaceToVideo gives"
+                f"the clip to follow{which} has {list(parts[0].shape[2:])} latent cells, the state {list(shape)}: take "
+                "the latent that WanVaceToVideo gives, and give each the same size, length and number of pictures"
             )
-    control = torch.cat([p.to(x.device) for p in parts], 1)
-    if control.shape[1] != config.vace_in_channels:
-        raise ValueError(f"this network reads {config.vace_in_channels} channels of a clip, not {control.shape[1]}")
-    strength = text.new_full((len(config.vace_layers),), extras["vace_strength"])
-    shared = {"control_hidden_states_scale": strength}
-    return Inputs({"encoder_hidden_states": text, "control_hidden_states": control.to(text)}, shared)
+    # [1, clips, C, T, H, W]
+    control = torch.stack([torch.cat([p.to(x.device) for p in parts], 1) for parts in clips], 1)
+    if control.shape[2] != config.vace_in_channels:
+        raise ValueError(f"this network reads {config.vace_in_channels} channels of a clip, not {control.shape[2]}")
+    strength = text.new_tensor([extras["vace_strength"]])
+    return Inputs({"encoder_hidden_states": text, "follow": control.to(text), "strength": strength})
 
 
 def call_vace(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
     """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
-    given = dict(inputs.batched)
-    given["control_hidden_states"] = padded(network, given["control_hidden_states"])
-    state = padded(network, x)
-    output: Tensor = network(state, timestep=timestep, **given, **inputs.shared, return_dict=False)[0]
+    given = inputs.batched
+    follow = [padded(network, clip) for clip in given["follow"].unbind(1)]
+    text, strength = given["encoder_hidden_states"], given["strength"]
+    output = forward(network, padded(network, x), timestep, text, follow=follow, strength=strength)
     return output[..., : x.shape[-2], : x.shape[-1]]
 
 

@@ -26,6 +26,8 @@ _TOP = {
     "vace_patch_embedding": "vace_patch_embedding",
 }
 _WHOLE = {"head.modulation": "scale_shift_table", "img_emb.emb_pos": "condition_embedder.image_embedder.pos_embed"}
+_FUN = ("ref_conv.", "control_adapter.")
+"""Layers of the Fun models, whose names are the same here (``models/video/wan_fun.py``)."""
 _INNER = {"q": "to_q", "k": "to_k", "v": "to_v", "o": "to_out.0", "norm_q": "norm_q", "norm_k": "norm_k",
           "k_img": "add_k_proj", "v_img": "add_v_proj", "norm_k_img": "norm_added_k"}  # fmt: skip
 # The original calls the norm before cross attention norm3, diffusers norm2.
@@ -57,6 +59,8 @@ def from_original(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
 def _network_name(name: str) -> str:
     if name in _WHOLE:
         return _WHOLE[name]
+    if name.startswith(_FUN):
+        return name
     stem, _, kind = name.rpartition(".")
     if stem in _TOP:
         return f"{_TOP[stem]}.{kind}"
@@ -76,6 +80,8 @@ def _network_name(name: str) -> str:
 
 def original_name(name: str) -> str:
     """What the original calls a tensor of diffusers' Wan networks; empty if it has none such."""
+    if name.startswith(_FUN):
+        return name
     if name in _WHOLE.values():
         return next(k for k, v in _WHOLE.items() if v == name)
     stem, _, kind = name.rpartition(".")
@@ -113,6 +119,10 @@ def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
             "vace_layers": list(range(0, layers, layers // blocks))[:blocks],
             "vace_in_channels": shape("vace_patch_embedding.weight")[1],
         }
+    if "ref_conv.weight" in pieces:
+        following["reference_channels"] = shape("ref_conv.weight")[1]
+    if "control_adapter.conv.weight" in pieces:
+        following["camera_channels"] = shape("control_adapter.conv.weight")[1] // 64
     found = dict(base) | {
         "in_channels": channels,
         "out_channels": shape("proj_out.weight")[0] // math.prod(patch),

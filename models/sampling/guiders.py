@@ -61,7 +61,7 @@ class Guider:
         if not self.positive or (self.guided and not negative):
             raise ValueError("a conditioning is empty: it needs at least one entry")
         entries = self.model.prepare([*self.positive, *negative], x)
-        branches = {"positive": Branch(entries[: len(self.positive)], x)}
+        branches: dict[Hashable, Branch] = {"positive": Branch(entries[: len(self.positive)], x)}
         if self.guided:
             branches["negative"] = Branch(entries[len(self.positive) :], x)
         return GuidedDenoiser(self.model, branches, self.cfg)

@@ -15,8 +15,9 @@ import pipegraph as pg
 from pipegraph.models.families.wan_variants import WAN_VACE
 from pipegraph.nodes.video_wan_vace import trim_video_latent, wan_vace_to_video
 
+from ..context import Context
 from . import tiny
-from .conftest import Context, frames_of
+from .conftest import frames_of
 from .test_wan import NEGATIVE, PROMPT, SIZE, TOLERANCE, noise, reference, run, texts
 from .test_wan_lora import write
 from .test_wan_vision import picture, pil
@@ -92,19 +93,80 @@ def test_what_lacks_is_made_freely_and_sizes_must_fit(load: Any, vace: Path, con
     model, clip, vae = load(vace)
     given = (*texts(clip), vae, context, SIZE[1], SIZE[0], 9)
     short = wan_vace_to_video(*given, control_video=clip_to_follow(), control_masks=masks() * 0).positive[0][1]
-    mask = short["vace_mask"]
+    [mask] = short["vace_mask"]
     assert mask.shape == (1, 64, 3, 6, 4) and not mask[:, :, :2].any() and mask[:, :, 2].all()
     grey = wan_vace_to_video(*given).positive[0][1]
-    assert torch.equal(grey["vace_inactive"], grey["vace_reactive"])
+    assert torch.equal(grey["vace_inactive"][0], grey["vace_reactive"][0])
     with pytest.raises(ValueError, match="connect WanVaceToVideo"):
         model.prepare(texts(clip)[0], noise(9))
     with pytest.raises(ValueError, match="take the latent that WanVaceToVideo gives"):
         model.prepare(wan_vace_to_video(*given).positive, noise(5))
-    with pytest.raises(ValueError, match="follow a clip already"):
-        followed = wan_vace_to_video(*given)
-        wan_vace_to_video(followed.positive, followed.negative, *given[2:])
+    first = wan_vace_to_video(*given)
+    second = wan_vace_to_video(first.positive, first.negative, *given[2:], reference_image=picture(1))
+    with pytest.raises(ValueError, match=r"WanVaceToVideo 1 of 2 has \[3, 6, 4\] latent cells, the state \[4, 6, 4\]"):
+        model.prepare(second.positive, noise(13))
     two = wan_vace_to_video(*given, reference_image=torch.cat([picture(1), picture(2)]))
     assert two.trim_latent == 2 and two.latent["samples"].shape[2] == 5
+
+
+@torch.no_grad()
+def together(network: Any, x: Tensor, time: float, text: Tensor, clips: list[Tensor], strengths: list[float]) -> Tensor:
+    """diffusers' prediction with what its blocks of control give for each clip alone, summed by strength."""
+    given = {"timestep": torch.tensor([time]), "encoder_hidden_states": text, "return_dict": False}
+    hints: dict[int, list[Tensor]] = {i: [] for i in range(len(network.vace_blocks))}
+
+    def kept(i: int, found: Any) -> None:
+        hints[i].append(found[0])
+
+    def summed(i: int, found: Any) -> Any:
+        return sum(s * h for s, h in zip(strengths, hints[i], strict=True)), found[1]
+
+    for hook, shown in ((kept, clips), (summed, clips[:1])):
+        hooks = [
+            block.register_forward_hook(lambda _m, _a, found, i=i, hook=hook: hook(i, found))
+            for i, block in enumerate(network.vace_blocks)
+        ]
+        for clip in shown:
+            found: Tensor = network(x, control_hidden_states=clip, **given)[0]
+        for handle in hooks:
+            handle.remove()
+    return found
+
+
+def test_several_clips_are_followed_at_once(load: Any, pipeline: Any, vace: Path, context: Context) -> None:
+    """The published behaviour of ComfyUI's WanVaceToVideo in a row; diffusers' pipeline follows one clip."""
+    model, clip, vae = load(vace)
+    given: dict[str, Any] = {
+        "vae": vae, "ctx": context, "width": SIZE[1], "height": SIZE[0], "length": FRAMES,
+        "control_video": clip_to_follow(),
+    }  # fmt: skip
+
+    def made(*strengths: float) -> Any:
+        both = texts(clip)
+        for strength, mask in zip(strengths, (None, masks()), strict=False):
+            followed = wan_vace_to_video(*both, **given, strength=strength, control_masks=mask)
+            both = followed.positive, followed.negative
+        return both[0]
+
+    def predicted(conditioning: Any) -> Tensor:
+        return model.predict(x, torch.tensor([0.6]), model.prepare(conditioning, x))[0]
+
+    x, both = noise(FRAMES), made(0.7, 0.4)
+    text, entries = both[0]
+    clips = [
+        torch.cat([model.process_in(inactive), model.process_in(reactive), mask], 1)
+        for inactive, reactive, mask in zip(
+            entries["vace_inactive"], entries["vace_reactive"], entries["vace_mask"], strict=True
+        )
+    ]
+    velocity = together(pipeline(vace, "WanVACEPipeline").transformer, x, 600.0, text, clips, [0.7, 0.4])
+    found = predicted(both)
+    assert (found - (x - 0.6 * velocity)).abs().max() < TOLERANCE
+    for other in (made(0.4, 0.7), made(0.7), made(1.1)):
+        assert (predicted(other) - found).abs().max() > 10 * TOLERANCE
+    # Nothing of one row's strengths goes to another's.
+    pair = model.predict(x, torch.tensor([0.6]), model.prepare([*made(0.4, 0.7), *both], x))
+    assert (pair[1] - found).abs().max() < 1e-5
 
 
 def test_trim() -> None:

@@ -14,14 +14,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models.clip_vision import ClipVision, fitted
+from pipegraph.models.clip_vision import ClipVision, Seen, fitted
 from pipegraph.models.families.wan import TEXT_TOKENS
 from pipegraph.models.loading.load import load_clip_vision
 from pipegraph.nodes.clip_vision import clip_vision_encode
 from pipegraph.nodes.video_wan import wan_first_last_frame_to_video, wan_image_to_video
 
+from ..context import Context
 from . import tiny
-from .conftest import Context
 from .test_wan import CPU, NEGATIVE, PROMPT, SIZE, TOLERANCE, noise, reference, run, texts
 
 EDGE, WIDTH = 32, 48
@@ -105,6 +105,41 @@ def test_equals_diffusers(
     assert (made(second, first) - found).abs().max() > 10 * TOLERANCE
 
 
+@pytest.mark.parametrize("which", ["start", "end"])
+@torch.no_grad()
+def test_one_picture_of_two(load: Any, pipeline: Any, flf: Path, context: Context, which: str) -> None:
+    """Where one picture alone is given to the first-and-last-frame model, it has the first one's place."""
+    model, clip, vae = load(flf)
+    seen = clip_vision_encode(load_clip_vision(str(flf), CPU), picture(1))
+    given: dict[str, Any] = {f"{which}_image": picture(1), f"clip_vision_{which}_image": seen}
+    made = wan_first_last_frame_to_video(*texts(clip), vae, context, SIZE[1], SIZE[0], 5, **given)
+    x = noise(5)
+    [prepared] = model.prepare(made.positive, x)
+    beside = prepared.inputs.batched["beside"]
+    whole = [[True] * 4, [False] * 4] if which == "start" else [[False] * 4, [False, False, False, True]]
+    assert beside[0, :4].flatten(2).bool().all(2).T.tolist() == whole
+    network = pipeline(flf, "WanImageToVideoPipeline").transformer
+    embedder = network.condition_embedder.image_embedder
+    places = embedder.pos_embed[:, :SEEN_TOKENS].data
+    assert places.abs().max() > 0.1
+    text = torch.nn.functional.pad(made.positive[0][0], (0, 0, 0, TEXT_TOKENS - tiny.TOKENS))
+
+    def velocity(states: Tensor) -> Tensor:
+        kept = embedder.pos_embed
+        embedder.pos_embed = None
+        try:
+            found: Tensor = network(torch.cat([x, beside], 1), torch.tensor([600.0]), text, states, return_dict=False)[
+                0
+            ]
+            return found
+        finally:
+            embedder.pos_embed = kept
+
+    found = model.predict(x, torch.tensor([0.6]), [prepared])[0]
+    assert (found - (x - 0.6 * velocity(seen.penultimate + places))).abs().max() < TOLERANCE
+    assert (found - (x - 0.6 * velocity(seen.penultimate))).abs().max() > 3 * TOLERANCE
+
+
 def test_what_is_seen_must_fit(load: Any, wan: Path, i2v: Path, flf: Path, context: Context) -> None:
     model, clip, vae = load(i2v)
     eye = load_clip_vision(str(i2v), CPU)
@@ -115,8 +150,9 @@ def test_what_is_seen_must_fit(load: Any, wan: Path, i2v: Path, flf: Path, conte
 
     with pytest.raises(ValueError, match="connect CLIPVisionEncode"):
         model.prepare(begun(), noise(5))
-    with pytest.raises(ValueError, match=r"34 tokens of a first and a last picture, there are 17"):
-        load(flf)[0].prepare(begun(clip_vision_output=seen), noise(5))
+    fewer = Seen(seen.last[:, :5], seen.penultimate[:, :5])
+    with pytest.raises(ValueError, match=r"34 tokens of a first and a last picture, .* there are 5: connect"):
+        load(flf)[0].prepare(begun(clip_vision_output=fewer), noise(5))
     with pytest.raises(ValueError, match="leave clip_vision_output unconnected"):
         load(wan)[0].prepare(begun(clip_vision_output=seen), noise(5))
     pair = clip_vision_encode(eye, picture(1).expand(2, -1, -1, -1))

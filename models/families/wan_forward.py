@@ -1,0 +1,91 @@
+"""Wan's forward pass on diffusers' modules, with what its own ``forward`` has no place for.
+
+That is several clips to follow at once, a picture of reference that stands before the clip, a camera that moves, and
+one picture where the network was made for two. Without any of these it is diffusers' pass
+(tests/video/test_wan_vace.py, test_wan_fun.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def forward(
+    network: Any,
+    x: Tensor,
+    timestep: Tensor,
+    text: Tensor,
+    *,
+    seen: Tensor | None = None,
+    follow: Sequence[Tensor] = (),
+    strength: Tensor | None = None,
+    reference: Tensor | None = None,
+    camera: Tensor | None = None,
+) -> Tensor:
+    """The velocity of the clip in the state.
+
+    Several clips are followed as ComfyUI does it: each goes through the blocks of control alone, and what these give
+    for a layer is added to it, each times its strength.
+
+    Args:
+        network: WanTransformer3DModel or WanVACETransformer3DModel.
+        x: State, and what lies beside it, [B, C, T, H, W], of whole tokens.
+        timestep: [B].
+        text: States [B, L, D].
+        seen: States of CLIP vision [B, N, D]; of one picture where the network knows the places of two, the first's.
+        follow: Clips to follow, each [B, C, T, H, W].
+        strength: Of each of them, [B, clips].
+        reference: A picture's latent [B, C, H, W], which takes the place in time before the clip.
+        camera: How the camera moves, [B, C, T, 8 H, 8 W].
+    """
+    import torch
+
+    tokens = network.patch_embedding(x)
+    if camera is not None:
+        tokens = tokens + network.control_adapter(camera).to(tokens)
+    grid, frames = tokens.shape[2:], x
+    tokens = _rows(tokens)
+    if reference is not None:
+        tokens = torch.cat([_rows(network.ref_conv(reference)), tokens], 1)
+        frames = torch.cat([x[:, :, :1], x], 2)
+    positions, embedder = network.rope(frames), network.condition_embedder
+    time, modulation, states, _ = embedder(timestep, text)
+    if seen is not None:
+        states = torch.cat([_of_pictures(embedder.image_embedder, seen), states], 1)
+    given = (states, modulation.unflatten(1, (6, -1)), positions)
+    first, controls = tokens, [_rows(network.vace_patch_embedding(clip)) for clip in follow]
+    for layer, block in enumerate(network.blocks):
+        tokens = block(tokens, *given)
+        if controls and layer in network.config.vace_layers:
+            control = network.vace_blocks[network.config.vace_layers.index(layer)]
+            for i, clip in enumerate(controls):
+                hint, controls[i] = control(first, states, clip, *given[1:])
+                assert strength is not None
+                tokens = tokens + hint * strength[:, i, None, None].to(hint)
+    shift, scale = (network.scale_shift_table.to(time.device) + time[:, None]).chunk(2, 1)
+    tokens = (network.norm_out(tokens.float()) * (1 + scale) + shift).type_as(tokens)
+    made = network.proj_out(tokens)[:, -grid.numel() :]  # the picture of reference has no place in the result
+    return _pixels(made, grid, network.config.patch_size)
+
+
+def _rows(embedded: Tensor) -> Tensor:
+    """Tokens [B, N, D] of what a patch embedding gives, [B, D, ...]."""
+    return embedded.flatten(2).transpose(1, 2).contiguous()
+
+
+def _of_pictures(embedder: Any, seen: Tensor) -> Tensor:
+    """What CLIP vision sees, as tokens beside the text."""
+    if embedder.pos_embed is not None:
+        seen = seen + embedder.pos_embed[:, : seen.shape[1]]
+    found: Tensor = embedder.norm2(embedder.ff(embedder.norm1(seen)))
+    return found
+
+
+def _pixels(tokens: Tensor, grid: Sequence[int], patch: Sequence[int]) -> Tensor:
+    """Tokens [B, N, patch * C] as a state [B, C, T, H, W]."""
+    parts: Tensor = tokens.unflatten(2, (*patch, -1)).unflatten(1, tuple(grid))
+    return parts.permute(0, 7, 1, 4, 2, 5, 3, 6).flatten(6, 7).flatten(4, 5).flatten(2, 3)

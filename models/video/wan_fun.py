@@ -1,0 +1,125 @@
+"""What Wan's Fun models have beside Wan's own layers: a picture of reference, a camera that moves.
+
+Facts: the shapes and names in the files of alibaba-pai/Wan2.2-Fun-A14B-Control and -Control-Camera, and ComfyUI's
+published behaviour. The camera is told as Plücker coordinates (o x d, d) of the ray through each pixel, d its
+direction and o where the camera stands, as in CameraCtrl (arXiv 2404.02101).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+CELL: Final = 8
+"""Pixels a latent cell is wide."""
+POSES: Final = {
+    "Static": ((0, 0, 0), (0, 0, 0)),
+    "Pan Up": ((0, 0, 0), (0, -1, 0)),
+    "Pan Down": ((0, 0, 0), (0, 1, 0)),
+    "Pan Left": ((0, 0, 0), (-1, 0, 0)),
+    "Pan Right": ((0, 0, 0), (1, 0, 0)),
+    "Zoom In": ((0, 0, 0), (0, 0, 2)),
+    "Zoom Out": ((0, 0, 0), (0, 0, -2)),
+    "Anti Clockwise (ACW)": ((0, 0, -1), (0, 0, 0)),
+    "ClockWise (CW)": ((0, 0, 1), (0, 0, 0)),
+}
+"""Turns about x, y, z and ways along them (right, down, into the picture), over a clip at speed 1."""
+_TURN, _WAY = math.pi / 3, 1.5
+"""What 1 is in POSES."""
+_ASPECT = 1280 / 720
+"""Of the pictures that focal lengths are told for."""
+
+
+class CameraAdapter(nn.Module):
+    """Tokens to add to a clip's, of how the camera moves."""
+
+    def __init__(self, channels: int, width: int, patch: tuple[int, int]) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels * CELL**2, width, patch, stride=patch)
+        self.residual_blocks = nn.ModuleList([_Residual(width)])
+
+    def forward(self, camera: Tensor) -> Tensor:
+        """[B, C, T, H, W] in pixels to [B, D, T, h, w] in tokens."""
+        frames = camera.transpose(1, 2)
+        x = self.conv(F.pixel_unshuffle(frames.flatten(0, 1), CELL))
+        for block in self.residual_blocks:
+            x = block(x)
+        return x.unflatten(0, frames.shape[:2]).transpose(1, 2)  # type: ignore[no-any-return]
+
+
+class _Residual(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(width, width, 3, padding=1)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.conv2(F.relu(self.conv1(x)))  # type: ignore[no-any-return]
+
+
+def extend(network: Any) -> None:
+    """Give a WanTransformer3DModel the layers that its config tells of, in place."""
+    config = network.config
+    width, patch = config.num_attention_heads * config.attention_head_dim, tuple(config.patch_size[1:])
+    if channels := config.get("reference_channels"):
+        network.ref_conv = nn.Conv2d(channels, width, patch, stride=patch)
+    if channels := config.get("camera_channels"):
+        network.control_adapter = CameraAdapter(channels, width, patch)
+
+
+def camera_rays(
+    pose: str, width: int, height: int, length: int, speed: float, focus: tuple[float, float],
+    centre: tuple[float, float],
+) -> Tensor:  # fmt: skip
+    """The rays of a camera that moves evenly, [1, 24, (length + 3) / 4, height, width].
+
+    The first frame stands for four.
+
+    Args:
+        pose: One of POSES.
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: Frames, 4n + 1.
+        speed: Of the way and the turn.
+        focus: Focal lengths in widths and heights of a picture of 16:9.
+        centre: Where the camera looks, in widths and heights.
+    """
+    turn, way = (torch.tensor(v, dtype=torch.float64) for v in POSES[pose])
+    done = torch.arange(length, dtype=torch.float64)[:, None] / length * speed
+    rotation, origin = _rotation(done * _TURN * turn), done * _WAY * way
+    # Pictures of another aspect are cut out of those of 16:9: one focal length, in pixels, follows from the other side.
+    wide, high = (height * _ASPECT, height) if width / height < _ASPECT else (width, width / _ASPECT)
+    across = (torch.arange(width, dtype=torch.float64) + 0.5 - centre[0] * width) / (focus[0] * wide)
+    down = (torch.arange(height, dtype=torch.float64) + 0.5 - centre[1] * height) / (focus[1] * high)
+    ray = torch.stack(torch.broadcast_tensors(across, down[:, None], across.new_ones(())), 2)
+    ray = ray / ray.norm(dim=2, keepdim=True)
+    frames = []
+    for place, turned in zip(origin, rotation, strict=True):
+        seen = (ray[:, :, None] * turned).sum(3)
+        moment = torch.linalg.cross(place.expand_as(seen), seen)
+        frames.append(torch.cat([moment, seen], 2).movedim(2, 0).float())
+    rays = torch.stack([*frames[:1] * 3, *frames])  # [4 cells, 6, H, W]
+    return _by_cell(rays)
+
+
+def _by_cell(rays: Tensor) -> Tensor:
+    """Frames [4 cells, 6, H, W] as [1, 24, cells, H, W]; a coordinate's four frames lie together."""
+    cells: Tensor = rays.unflatten(0, (-1, 4))
+    return cells.permute(2, 1, 0, 3, 4).flatten(0, 1)[None]
+
+
+def _rotation(angles: Tensor) -> Tensor:
+    """Turns [N, 3] about x, then y, then z, as matrices [N, 3, 3]."""
+    found = torch.eye(3, dtype=angles.dtype).expand(len(angles), 3, 3)
+    for axis in range(3):
+        one, other = (axis + 1) % 3, (axis + 2) % 3
+        turn = torch.eye(3, dtype=angles.dtype).repeat(len(angles), 1, 1)
+        turn[:, one, one] = turn[:, other, other] = angles[:, axis].cos()
+        turn[:, other, one] = angles[:, axis].sin()
+        turn[:, one, other] = -turn[:, other, one]
+        found = turn @ found
+    return found
