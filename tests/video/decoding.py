@@ -1,0 +1,25 @@
+"""Decode a clip of so many latent frames with the shipped VAE; prints by how many KiB memory grew at its most.
+
+With ``keep`` the frames are kept, as a decoder would that needs memory for the whole clip.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from pipegraph.models import paths
+from pipegraph.models.loading.load import Place, load_vae
+from pipegraph.models.video.vae import VideoVae
+
+from .memory import peak, resident
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+vae = load_vae(str(paths.EMBEDDED / "wan-tiny"), Place(torch.device("cpu"), torch.float32))
+assert isinstance(vae, VideoVae)
+z = torch.randn(16, int(sys.argv[1]), 8, 8)
+before = resident()
+kept = [part for part in vae.parts(z) if sys.argv[2:] == ["keep"]]
+print(peak() - before)
