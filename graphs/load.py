@@ -25,8 +25,8 @@ INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
 _ROOT_KEYS: Final = ("pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
 _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
-_FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate"))
-"""Parts of ComfyUI's forms that older files list among a node's inputs; they mean nothing there."""
+_FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate", "audioUI"))
+"""Parts of ComfyUI's forms that files list among a node's inputs; they mean nothing there."""
 _SOUND: Final = frozenset((str, int, bool, type(None)))
 _SCALARS: Final = _SOUND | {float}
 

@@ -7,12 +7,13 @@ pixels. Other numbers are refused before anything runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.models.families.ltx import CELL, CHANNELS, FRAMES
-from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
+from pipegraph.runtime.node import Auto, OneMoreThan, Port, RunContext, Step, broken_limit, node, outputs
 
 from .latent import BatchSize
 from .sampling_types import Steps
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
 Width = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("width")]
 Height = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("height")]
 Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(FRAMES), Step(FRAMES), Auto("length")]
+Side = Annotated[int, Ge(64), Le(16384), Step(CELL)]
+Frames = Annotated[int, Ge(1), Le(16384), Step(FRAMES)]
 FrameRate = Annotated[float, Ge(0.01), Le(1000), Step(0.01), Auto("fps")]
+_WHOLE = (
+    Port("width", "INT", multiple_of=CELL), Port("height", "INT", multiple_of=CELL),
+    Port("length", "INT", multiple_of=FRAMES, offset=1),
+)  # fmt: skip
+"""What the sizes of a clip are."""
 Shift = Annotated[float, Ge(0), Le(100), Step(0.01)]
 Strength = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
@@ -46,19 +54,37 @@ class Led:
     latent: Latent
 
 
-@node("EmptyLTXVLatentVideo", category="latent/video/ltxv", title="EmptyLTXVLatentVideo")
+def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+    """Sizes in the graph itself that no clip has; what is computed is rounded when it runs."""
+    for port in _WHOLE:
+        value = values.get(port.name)
+        if isinstance(value, int) and (why := broken_limit(port, value)):
+            yield port.name, f"{value} is not {why}"
+
+
+@node("EmptyLTXVLatentVideo", category="latent/video/ltxv", title="EmptyLTXVLatentVideo", check=_check)
 def empty_ltxv_latent_video(
-    width: Width = 768, height: Height = 512, length: Length = 97, batch_size: BatchSize = 1
+    ctx: RunContext,
+    width: Annotated[Side, Auto("width")] = 768,
+    height: Annotated[Side, Auto("height")] = 512,
+    length: Annotated[Frames, Auto("length")] = 97,
+    batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent of a clip, for LTX-Video: nothing to start from but a size.
 
     Args:
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 9, 17, ...
+        width: Of the frames, in pixels; computed ones are cut to a multiple of 32.
+        height: Of the frames, in pixels, likewise.
+        length: How many frames: 1, 9, 17, ...; a computed number is cut to the last such one.
         batch_size: How many clips.
     """
-    return {"samples": _empty(width, height, length, batch_size)}
+    made = width // CELL * CELL, height // CELL * CELL, (length - 1) // FRAMES * FRAMES + 1
+    if made != (width, height, length):
+        ctx.warn(
+            f"{length} frames of {width}x{height} become {made[2]} of {made[0]}x{made[1]}: LTX-Video's clips have "
+            f"{FRAMES}n + 1 frames and sides that are multiples of {CELL}"
+        )
+    return {"samples": _empty(*made, batch_size)}
 
 
 @node("LTXVConditioning", category="conditioning/video_models", title="LTXVConditioning")

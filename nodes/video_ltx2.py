@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.families.ltx2 import GEMMA
 from pipegraph.models.loading import language
 from pipegraph.models.loading.parts import part, parts
 from pipegraph.runtime.node import Auto, FileInput, RunContext, node, outputs
 
 from .latent import BatchSize
+from .sampling_types import Cfg, Negative, used_negative
 from .video_ltx import noise_mask
-from .wire import Audio, Clip, Latent, Vae
+from .wire import Audio, Clip, Conditioning, Guider, Latent, Model, Vae
 
 
 @outputs
@@ -31,7 +34,7 @@ def _audio_files(name: str) -> list[Path]:
 
 
 def _text_files(name: str) -> list[Path]:
-    return language.files_of(paths.resolve("text_encoders", name))
+    return language.files_of(paths.resolve("text_encoders", name), [GEMMA])
 
 
 def _connector_files(name: str) -> list[Path]:
@@ -63,7 +66,7 @@ def load_text_encoder(
     """Load LTX-2's text encoder.
 
     Args:
-        text_encoder: Gemma 3 12B: a folder in transformers' layout, or a GGUF file.
+        text_encoder: Gemma 3 12B: a folder in transformers' layout, a GGUF file, or ComfyUI's safetensors file.
         ckpt_name: The model's checkpoint, which holds what comes behind it.
         device: Where it computes.
     """
@@ -109,6 +112,7 @@ def ltxv_concat_av_latent(video_latent: Latent, audio_latent: Latent) -> Latent:
     import torch
 
     from pipegraph.models.families.ltx2 import joined
+    from pipegraph.models.sampling.guiders import fit_mask
 
     clip, sound = video_latent["samples"], audio_latent["samples"]
     if (clip.ndim, sound.ndim) != (5, 4) or len(clip) != len(sound):
@@ -120,7 +124,7 @@ def ltxv_concat_av_latent(video_latent: Latent, audio_latent: Latent) -> Latent:
     made["shapes"] = tuple(clip.shape[1:]), tuple(sound.shape[1:])
     masks = video_latent.get("noise_mask"), audio_latent.get("noise_mask")
     if any(m is not None for m in masks):
-        heard = torch.ones(1) if masks[1] is None else masks[1]
+        heard = torch.ones(1) if masks[1] is None else fit_mask(masks[1], sound)
         made["noise_mask"] = joined([noise_mask(video_latent).expand(clip.shape), heard.expand(sound.shape)])
     return made
 
@@ -169,3 +173,29 @@ def ltxv_audio_vae_encode(audio: Audio, audio_vae: Vae) -> Latent:
     from pipegraph.models.video.ltx_audio import sounding
 
     return {"samples": sounding(audio_vae).heard(audio)}
+
+
+@node("LTXVDualCFGGuider", category="sampling/custom_sampling/guiders", title="LTXV Dual CFG Guider")
+def ltxv_dual_cfg_guider(
+    ctx: RunContext,
+    model: Model,
+    positive: Conditioning,
+    negative: Negative,
+    video_cfg: Cfg = 3.0,
+    audio_cfg: Cfg = 7.0,
+) -> Guider:
+    """Follow a conditioning and keep away from another, with one scale for the clip and another for its sound.
+
+    Args:
+        model: LTX-2's network.
+        positive: What is to be seen and heard.
+        negative: What is not to.
+        video_cfg: As in CFGGuider, for the clip.
+        audio_cfg: The same for the sound; where both are 1 the negative is not used.
+    """
+    from pipegraph.models.sampling import guiders
+    from pipegraph.models.video.ltx_guidance import TwoScales
+
+    cfg = audio_cfg if video_cfg == 1 else video_cfg
+    model = replace(model, guidance=(*model.guidance, TwoScales(video_cfg, audio_cfg)))
+    return guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)

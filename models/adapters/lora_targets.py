@@ -1,6 +1,7 @@
 """Which layer of a diffusers or transformers network the spellings of LoRA files mean.
 
-Wan's and HunyuanVideo's names are those of their original layouts (``loading/wan.py``, ``loading/hunyuan.py``).
+Wan's, HunyuanVideo's and LTX's names are those of their original layouts (``loading/wan.py``, ``loading/hunyuan.py``,
+``loading/ltx2.py``).
 
 The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
 FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from ..loading import hunyuan, wan
+from ..loading import hunyuan, ltx2, wan
 from ..loading.flux import TOP
 
 
@@ -38,6 +39,9 @@ def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
         for name, width in widths.items():
             if original := wan.original_name(f"{name}.weight").removesuffix(".weight"):
                 found[original.replace(".", "_")] = (Target(name, (slice(0, width),)),)
+    if "time_embed.linear" in widths:  # LTX-Video and LTX-2
+        for name, width in widths.items():
+            found[ltx2.original_name(name).replace(".", "_")] = (Target(name, (slice(0, width),)),)
     if "context_embedder.proj_in" in widths:
         for spelling, layers in hunyuan.original_layers(widths):
             found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))

@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..family import Family, Inputs, LatentFormat
+from ..text_families import Recipe
 from . import ltx
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 Shapes = Sequence[Sequence[int]]
 """Of the clip's latent and the sound's, without the batch."""
 DEFAULT_FPS = 24.0
+GEMMA = Recipe(
+    name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",)
+)  # fmt: skip
+"""How its language model is read: all states, as many as it has."""
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:

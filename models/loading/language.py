@@ -11,6 +11,8 @@ from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolv
 from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 from .headers import LoadError, read_header, read_json, weight_files
 from .language_file import kind_in, read_network, ties
+from .spiece import GEMMA_CHAT, load_spiece
+from .tokenizers import carries_spiece
 
 if TYPE_CHECKING:
     from ..family import EncoderFacts
@@ -25,6 +27,8 @@ _PREPARATION: Final = "processor/preprocessor_config.json"
 """Beside a pipeline's text encoder, how pictures are prepared for it."""
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
 """The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
+CHATS: Final = {"gemma3_text": GEMMA_CHAT}
+"""Chat templates of the kinds whose files may carry a SentencePiece model."""
 TEXT_OF_VL: Final = "qwen2_5_vl_text"
 _TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
@@ -42,6 +46,18 @@ def kind_of(path: Path) -> str:
 
 def _known(kind: Any) -> str:
     return str(kind) if kind in KINDS else ""
+
+
+def tokenizer_files_of(path: Path, recipes: Sequence[Recipe]) -> list[Path]:
+    """The files of a tokenizer that is not in the file of weights itself.
+
+    Raises:
+        LoadError: it is nowhere; says where it was looked for.
+    """
+    if kind_of(path) in CHATS and carries_spiece(path):
+        return []
+    folder = tokenizer_of(path, recipes)
+    return [f for f in sorted(folder.iterdir()) if f.is_file() and f.suffix != ".safetensors"]
 
 
 def _carries_tokenizer(path: Path) -> bool:
@@ -74,13 +90,16 @@ def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
     )
 
 
-def files_of(path: Path) -> list[Path]:
-    """Every file that says something about the encoder, its tokenizer included."""
+def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
+    """Every file that says something about the encoder, its tokenizer included.
+
+    ``known`` are recipes of encoders that no type of CLIPLoader loads.
+    """
     folder, kind = folder_of(path), kind_of(path)
     if _carries_tokenizer(path):
         return [path]
-    recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds]
-    tokenizer = [f for f in sorted(tokenizer_of(path, recipes).iterdir()) if f.is_file() and f.suffix != ".safetensors"]
+    recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds] + [*known]
+    tokenizer = tokenizer_files_of(path, recipes)
     if folder is None:
         return [path, *tokenizer]
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
@@ -138,7 +157,7 @@ def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
 
         return load_gguf(path, place.device, place.dtype, name=name)
     if folder is None:
-        return _load_file(path, recipe, name, place)
+        return load_file(path, recipe, name, place)
     tokenizer = tokenizer_of(path, [recipe])
     if kind_of(path) == TEXT_OF_VL:
         return _load_text_of_vl(folder, tokenizer, name, place)
@@ -191,15 +210,20 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
     return bool(config.tie_word_embeddings) if folder else ties(kind, config.get_text_config().hidden_size)
 
 
-def _load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+def load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+    """The language model of a single safetensors file."""
     from dataclasses import replace
 
     from ..llm.llm import LLM
     from ..llm.tokenizer import Tokenizer
     from ..quantize import count_bytes, quantized
 
-    tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
-    network = read_network(read_header(path), kind_of(path), place.dtype).to(place.device)
+    kind = kind_of(path)
+    if kind in CHATS and carries_spiece(path):
+        tokenizer = load_spiece(path, CHATS[kind])
+    else:
+        tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
+    network = read_network(read_header(path), kind, place.dtype).to(place.device)
     count_bytes(network)
     llm = LLM.of(network, tokenizer, name)
     return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]

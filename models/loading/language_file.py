@@ -21,16 +21,22 @@ _FACTS: Final[Mapping[str, dict[str, Any]]] = {
     "qwen3": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 40960, "eos_token_id": 151645},
     "llama": {"rope_theta": 5e5, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192, "eos_token_id": 128009},
     "gemma2": {"rope_theta": 1e4, "rms_norm_eps": 1e-6, "max_position_embeddings": 8192, "eos_token_id": 1},
+    "gemma3_text": {
+        "rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 131072, "eos_token_id": [1, 106],
+        "sliding_window": 1024,
+    },
     "qwen2_5_vl": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 128000, "eos_token_id": 151645},
-}
+}  # fmt: skip
 _HEAD: Final = {"llama": 128, "gemma2": 256, "qwen2_5_vl": 128}
 """Width of a head, where no norm of queries tells it."""
 _NETWORKS: Final = {
     "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM", "gemma2": "Gemma2ForCausalLM",
-    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "gemma3_text": "Gemma3ForCausalLM", "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
 }  # fmt: skip
 _NO_WEIGHTS: Final = ("spiece_model", "tekken_model", "tokenizer_json")
-"""Tokenizers that some files carry; they are looked for elsewhere."""
+"""Tokenizers that some files carry."""
+_EYES: Final = ("vision_model.", "multi_modal_projector.")
+"""What Gemma 3 sees with: not read."""
 
 
 def kind_in(header: Header) -> str:
@@ -45,7 +51,7 @@ def kind_in(header: Header) -> str:
     if any(name.startswith("visual.") for name in names):
         return "" if normed else "qwen2_5_vl"
     if normed:
-        return "" if sandwiched else "qwen3"
+        return "gemma3_text" if sandwiched else "qwen3"
     if sandwiched:
         return "gemma2"
     return "" if f"{_FIRST}self_attn.q_proj.bias" in names else "llama"
@@ -68,6 +74,10 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
         "num_key_value_heads": pieces[f"{_FIRST}self_attn.k_proj.weight"].shape[0] // head,
         "head_dim": head, "rope_parameters": rope, "tie_word_embeddings": tied, "bos_token_id": None,
     }  # fmt: skip
+    if kind == "gemma3_text":  # from 4B on: every sixth layer sees all of a text that is stretched by 8
+        whole = rope | {"rope_type": "linear", "factor": 8.0}
+        text["rope_parameters"] = {"full_attention": whole, "sliding_attention": rope | {"rope_theta": 1e4}}
+        return text | {"query_pre_attn_scalar": head}
     if kind != "qwen2_5_vl":
         return text
     rope["mrope_section"] = [head // 8, head * 3 // 16, head * 3 // 16]
@@ -82,7 +92,7 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
 
 def ties(kind: str, width: int) -> bool:
     """Whether the output layer of a model of this kind and width is its embedding: that of small ones and of Gemma."""
-    return kind == "gemma2" or width < 3584
+    return kind in ("gemma2", "gemma3_text") or width < 3584
 
 
 def _count(pieces: Mapping[str, Piece], pattern: str) -> int:
@@ -110,7 +120,8 @@ def read_network(header: Header, kind: str, dtype: torch.dtype) -> Any:
 
     from .reading import Reader
 
-    stored = {n: p for n, p in pieces_of([header]).items() if n not in _NO_WEIGHTS}
+    aside = _EYES if kind == "gemma3_text" else ()
+    stored = {n: p for n, p in pieces_of([header]).items() if n not in _NO_WEIGHTS and not n.startswith(aside)}
     cls: Any = getattr(transformers, _NETWORKS[kind])
     with torch.device("meta"):
         network = cls(cls.config_class(**config_of(kind, stored)))

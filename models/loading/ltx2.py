@@ -22,17 +22,26 @@ _NETWORK = {
     "scale_shift_table_a2v_ca_video": "video_a2v_cross_attn_scale_shift_table",
     "scale_shift_table_a2v_ca_audio": "audio_a2v_cross_attn_scale_shift_table",
 }  # fmt: skip
+_BACK = {new: old for old, new in _NETWORK.items()}
 _CONNECTORS = {
     "video_embeddings_connector": "video_connector", "audio_embeddings_connector": "audio_connector",
     "transformer_1d_blocks": "transformer_blocks", "q_norm": "norm_q", "k_norm": "norm_k",
 }  # fmt: skip
 _PROJECTIONS = {"aggregate_embed": "text_proj_in", "video_aggregate_embed": "video_text_proj_in",
                 "audio_aggregate_embed": "audio_text_proj_in"}  # fmt: skip
-_VOCODER = {"conv_pre": "conv_in", "conv_post": "conv_out", "ups": "upsamplers", "resblocks": "resnets"}
+_VOCODER = {"conv_pre": "conv_in", "conv_post": "conv_out", "ups": "upsamplers", "resblocks": "resnets",
+            "act_post": "act_out"}  # fmt: skip
 _VOCODER_TOLD = {
-    "upsample_rates": "upsample_factors", "upsample_kernel_sizes": "upsample_kernel_sizes",
-    "resblock_kernel_sizes": "resnet_kernel_sizes", "resblock_dilation_sizes": "resnet_dilations",
-    "upsample_initial_channel": "hidden_channels", "output_sampling_rate": "output_sampling_rate",
+    "upsample_rates": "upsample_factors",
+    "upsample_kernel_sizes": "upsample_kernel_sizes",
+    "resblock_kernel_sizes": "resnet_kernel_sizes",
+    "resblock_dilation_sizes": "resnet_dilations",
+    "upsample_initial_channel": "hidden_channels",
+    "output_sampling_rate": "output_sampling_rate",
+}
+_WIDER_TOLD = {
+    "n_fft": "filter_length", "win_size": "window_length", "hop_length": "hop_length", "num_mels": "num_mel_channels",
+    "input_sampling_rate": "input_sampling_rate", "output_sampling_rate": "output_sampling_rate",
 }  # fmt: skip
 _SHARED = ("attention_head_dim", "num_attention_heads", "audio_attention_head_dim", "audio_num_attention_heads",
            "norm_eps", "rope_type")  # fmt: skip
@@ -51,6 +60,11 @@ def gathered(stored: Mapping[str, Piece]) -> dict[str, Piece]:
 
 def _renamed(stored: Pieces, table: Mapping[str, str]) -> dict[str, Piece]:
     return {".".join(table.get(part, part) for part in name.split(".")): piece for name, piece in stored.items()}
+
+
+def original_name(name: str) -> str:
+    """A tensor of LTX-Video's or LTX-2's network by its name in the original layout."""
+    return ".".join(_BACK.get(part, part) for part in name.split("."))
 
 
 def is_original(names: Mapping[str, Any]) -> bool:
@@ -157,31 +171,62 @@ def told_of_audio(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_vocoder(names: Mapping[str, Any]) -> bool:
-    """Whether these are the names of LTX-2's vocoder, in either layout."""
-    return "ups.0.weight" in names or "upsamplers.0.weight" in names
+    """Whether these are the names of LTX-2's vocoder, or of LTX-2.3's with its second stage, in either layout."""
+    return any(f"{stage}{name}.0.weight" in names for stage in ("", "vocoder.") for name in ("ups", "upsamplers"))
 
 
 def from_original_vocoder(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
     """The pieces by diffusers' names."""
-    return _renamed(stored, _VOCODER), []
+    return {n.replace(".downsample.lowpass.", ".downsample."): p for n, p in _renamed(stored, _VOCODER).items()}, []
 
 
 def vocoder_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Config of an LTX2Vocoder from the shapes of its tensors; factors and dilations from ``base``."""
-    hidden, channels, _ = pieces["conv_in.weight"].shape
-    return dict(base) | {
-        "in_channels": channels,
-        "hidden_channels": hidden,
-        "out_channels": pieces["conv_out.weight"].shape[0],
-        "final_bias": "conv_out.bias" in pieces,
-    }
+    """Config of an LTX2Vocoder from the shapes of its tensors; factors and dilations from ``base``.
+
+    With a second stage it is that of an LTX2VocoderWithBWE, whose class knows the usual factors.
+    """
+    if "bwe_generator.conv_in.weight" not in pieces:
+        return dict(base) | _stage_config(pieces, "", "")
+    made = _stage_config(pieces, "vocoder.", "") | _stage_config(pieces, "bwe_generator.", "bwe_")
+    window = pieces["mel_stft.stft_fn.forward_basis"].shape[2]
+    return made | {
+        "_class_name": "LTX2VocoderWithBWE", "filter_length": window, "window_length": window,
+        "num_mel_channels": pieces["mel_stft.mel_basis"].shape[0],
+    }  # fmt: skip
+
+
+def _stage_config(pieces: Pieces, stage: str, prefix: str) -> dict[str, Any]:
+    hidden, channels, _ = pieces[f"{stage}conv_in.weight"].shape
+    return {
+        f"{prefix}in_channels": channels, f"{prefix}hidden_channels": hidden,
+        f"{prefix}out_channels": pieces[f"{stage}conv_out.weight"].shape[0],
+        f"{prefix}final_bias": f"{stage}conv_out.bias" in pieces,
+    }  # fmt: skip
 
 
 def told_of_vocoder(told: Mapping[str, Any]) -> dict[str, Any]:
     """What a file's metadata says of the vocoder, in diffusers' terms."""
-    if "upsample_rates" in told:
-        return {new: told[old] for old, new in _VOCODER_TOLD.items() if old in told}
-    return dict(told)
+    if "bwe" in told:
+        stages = ("", told.get("vocoder", {})), ("bwe_", told["bwe"])
+        made = {f"{prefix}{k}": v for prefix, stage in stages for k, v in _told_of_stage(stage).items()}
+        made |= {f"{prefix}final_act_fn": _end(stage) for prefix, stage in stages}
+        wider = {new: told["bwe"][old] for old, new in _WIDER_TOLD.items() if old in told["bwe"]}
+        return {k: v for k, v in made.items() if not k.endswith("output_sampling_rate")} | wider
+    return _told_of_stage(told) if "upsample_rates" in told else dict(told)
+
+
+def _told_of_stage(told: Mapping[str, Any]) -> dict[str, Any]:
+    made = {new: told[old] for old, new in _VOCODER_TOLD.items() if old in told}
+    if str(told.get("resblock")).startswith("AMP"):
+        made |= {"act_fn": told.get("activation", "snake"), "antialias": True}
+    return made
+
+
+def _end(stage: Mapping[str, Any]) -> str | None:
+    """What a stage's samples go through: the original clips those that it does not bend."""
+    if not stage.get("apply_final_activation", True):
+        return None
+    return "tanh" if stage.get("use_tanh_at_final", True) else "clamp"
 
 
 def is_connectors(names: Mapping[str, Any]) -> bool:

@@ -3,8 +3,9 @@
 ComfyUI's files come in two kinds. The older ones have a tensor ``scaled_fp8`` as a mark, and beside each fp8 weight
 ``X.scale_weight`` (and ``X.scale_input``, for kernels that quantize activations too). The newer ones say what each
 layer is, in JSON: in a uint8 tensor ``X.comfy_quant``, or for all layers in the file's metadata
-(``_quantization_metadata``); beside the weight is ``X.weight_scale`` (and ``X.input_scale``). Files of plain fp8 have
-neither mark nor scale.
+(``_quantization_metadata``); beside the weight is ``X.weight_scale`` (and ``X.input_scale``). NVFP4 has two numbers in
+a byte, an fp8 scale for each 16 of a row, in tiles as Nvidia's products want them, and one for all of them,
+``X.weight_scale_2``. Files of plain fp8 have neither mark nor scale.
 
 A scale that is missing, or a layout that is not known, is an error: its values would be wrong by orders of magnitude.
 """
@@ -26,6 +27,8 @@ _FORMATS: Final = {
     "int8_tensorwise": ("I8", ("I8",)),
 }
 """ComfyUI's names of the formats that are read -> type of the values, types they may be stored as."""
+_NVFP4, _GROUP, _TILE = "nvfp4", 16, (128, 4)
+"""Numbers of a row that share a scale; rows and columns of a tile of scales."""
 _PACKED: Final = ("F8_E4M3", "F8_E5M2", "I8")
 _SCALES: Final = ("weight_scale", "scale_weight")
 _OF_INPUTS: Final = ("input_scale", "scale_input")
@@ -114,11 +117,14 @@ def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str
     note = {**(note["params"] if isinstance(note.get("params"), dict) else {}), **note}
     kind, weight = note.get("format"), left.get(f"{layer}.weight")
     where = f"{header.path}: layer `{layer}`"
-    if kind not in _FORMATS:
+    if kind not in (*_FORMATS, _NVFP4):
         raise LoadError(f"{where} is stored in the format {kind!r}, which is not read; these are: "
-                        f"{', '.join(_FORMATS)} (int8_convrot is int8_tensorwise, rotated)")  # fmt: skip
+                        f"{', '.join([*_FORMATS, _NVFP4])} (int8_convrot is int8_tensorwise, rotated)")  # fmt: skip
     if unknown := note.keys() - _UNDERSTOOD:
         raise LoadError(f"{where} is quantized with {', '.join(sorted(unknown))}, which is not known")
+    if kind == _NVFP4:
+        _bind_blocks(where, left, layer)
+        return
     values, stored = _FORMATS[kind]
     if weight is None or weight.dtype not in stored or len(weight.shape) != 2:
         there = f"{weight.dtype} {list(weight.shape)}" if weight else "not there"
@@ -143,6 +149,23 @@ def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> No
     left[f"{layer}.weight"] = replace(weight, scale=scale, rotate=rotate)
     for ending in _OF_INPUTS:
         left.pop(f"{layer}.{ending}", None)
+
+
+def _bind_blocks(where: str, left: dict[str, Piece], layer: str) -> None:
+    """Give a weight in NVFP4 its scales."""
+    weight, scale, outer = (left.get(f"{layer}.{name}") for name in ("weight", "weight_scale", "weight_scale_2"))
+    if weight is None or scale is None or outer is None:
+        raise LoadError(f"{where} is in NVFP4, which needs `weight`, `weight_scale` and `weight_scale_2`")
+    rows, columns = weight.shape[0], 2 * weight.shape[-1]
+    tall, wide = (-(-n // side) * side for n, side in zip((rows, columns // _GROUP), _TILE, strict=True))
+    fits = weight.dtype == "U8" and len(weight.shape) == 2 and columns % _GROUP == 0 and prod(outer.shape) == 1
+    if not fits or prod(scale.shape) != tall * wide or scale.dtype not in ("F8_E4M3", "U8") or outer.dtype != "F32":
+        raise LoadError(f"{where} should be in NVFP4; its weight is {weight.dtype} {list(weight.shape)}, its scales "
+                        f"are {scale.dtype} {list(scale.shape)} and {outer.dtype} {list(outer.shape)}")  # fmt: skip
+    blocks = replace(scale, dtype="F8_E4M3", shape=(tall, wide))
+    left[f"{layer}.weight"] = replace(weight, dtype="NVFP4", shape=(rows, columns), scale=blocks, outer=outer)
+    for name in ("weight_scale", "weight_scale_2", *_OF_INPUTS):
+        left.pop(f"{layer}.{name}", None)
 
 
 def _scale_of(pieces: Mapping[str, Piece], layer: str) -> str:

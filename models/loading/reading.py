@@ -24,6 +24,8 @@ DTYPES: Final = {
     "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
 """torch's types by safetensors' and GGUF's names."""
+_E2M1_TWICE: Final = torch.tensor([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], dtype=torch.int8)
+"""Twice the values of NVFP4's codes: sign, two bits of exponent, one of mantissa."""
 _CHUNK: Final = 1 << 20
 """Bytes that are cast at a time."""
 
@@ -73,6 +75,8 @@ class Reader:
         """The matrix as it is packed in the file; None if it is not, or not in rows."""
         if len(piece.shape) != 2:
             return None
+        if piece.dtype == "NVFP4":
+            return self._nvfp4(piece)
         if piece.dtype in BLOCKS:
             block, size = BLOCKS[piece.dtype]
             rows, width = piece.shape
@@ -86,6 +90,18 @@ class Reader:
         if piece.scale is None:
             return None
         return QWeight.from_int8(self._typed(piece, mapped=True), self._scale(piece), rotate=piece.rotate or None)
+
+    def _nvfp4(self, piece: Piece) -> QWeight:
+        """Twice the values as int8, with a scale for each 16 in a row: exactly what is stored."""
+        assert piece.scale is not None and piece.outer is not None
+        (rows, columns), (tall, wide) = piece.shape, piece.scale.shape
+        pairs = self._bytes(piece)
+        codes = _E2M1_TWICE[torch.stack([pairs >> 4, pairs & 15], 1).int()].view(rows, columns)
+        tiles = self._typed(piece.scale, mapped=False).float().view(tall // 128, wide // 4, 32, 4, 4)
+        stored = torch.cat([torch.arange(at, at + size, columns // 2) for at, size in piece.ranges])
+        mine = (stored - piece.begin) // (columns // 2)
+        scales = tiles.permute(0, 3, 2, 1, 4).reshape(tall, wide)[mine, : columns // 16]
+        return QWeight.from_int8(codes, scales * (self._typed(piece.outer, mapped=False).view(()) / 2))
 
     def _scale(self, piece: Piece) -> Tensor:
         scale = piece.scale_rows

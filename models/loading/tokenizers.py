@@ -32,7 +32,7 @@ def find_tokenizer(family: Family | LanguageFamily, facts: EncoderFacts, weights
     Raises:
         LoadError: it is nowhere; says where it was looked for.
     """
-    if weights.is_file() and _SPIECE in read_header(weights).tensors:
+    if carries_spiece(weights):
         return weights
     base = weights if weights.is_dir() else weights.parent
     own = base.name if base.name.startswith("text_encoder") else facts.folder
@@ -62,7 +62,7 @@ def load_tokenizer(place: Path, kind: str) -> Any:
 
     folder = place
     if place.is_file():
-        return _of_spiece(place, _tensor(place))
+        return _of_spiece(place, spiece_bytes(place))
     if kind != "clip" and not (folder / "tokenizer.json").is_file():
         return _of_spiece(folder, (folder / "spiece.model").read_bytes())
     if (folder / "tokenizer_config.json").is_file():
@@ -71,7 +71,17 @@ def load_tokenizer(place: Path, kind: str) -> Any:
     return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
 
 
-def _tensor(path: Path) -> bytes:
+def carries_spiece(path: Path) -> bool:
+    """Whether a file of weights holds a SentencePiece model."""
+    return path.is_file() and _SPIECE in read_header(path).tensors
+
+
+def spiece_bytes(path: Path) -> bytes:
+    """That model.
+
+    Raises:
+        LoadError: it is stored as something else than bytes.
+    """
     entry = read_header(path).tensors[_SPIECE]
     if entry.dtype not in ("U8", "I8"):
         raise LoadError(f"{path}: `{_SPIECE}` is {entry.dtype}, not bytes")

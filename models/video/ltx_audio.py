@@ -61,7 +61,7 @@ class AudioVae(Vae):
         mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
         raw = (rows * std + mean).unflatten(2, wanted).transpose(1, 2)
         spectrum = self.network.decode(raw.to(self.device, self.dtype), return_dict=False)[0]
-        wave = self.vocoder(spectrum).float().cpu()
+        wave = self.vocoder(spectrum.to(next(self.vocoder.parameters()).dtype)).float().cpu()
         return {"waveform": wave, "sample_rate": int(self.vocoder.config.output_sampling_rate)}
 
     @torch.no_grad()
@@ -125,7 +125,10 @@ def load_audio_vae(name: str, place: Place) -> AudioVae:
     found = parts(path, ("audio_vae", "vocoder"))
     if missing := {"audio_vae", "vocoder"} - found.keys():
         raise LoadError(f"{path} holds no {' and no '.join(sorted(missing))}: is it a checkpoint of LTX-2?")
-    network, vocoder = (build(found[kind], place.device, place.dtype) for kind in ("audio_vae", "vocoder"))
+    network = build(found["audio_vae"], place.device, place.dtype)
+    # LTX-2.3's second stage hears the logarithm of the first one's spectrum: it is not exact in 16 bits.
+    wide = found["vocoder"].class_name == "LTX2VocoderWithBWE"
+    vocoder = build(found["vocoder"], place.device, torch.float32 if wide else place.dtype)
     config = found["audio_vae"].config
     latent = LatentFormat(channels=config["latent_channels"], downscale=1)
     return AudioVae(network, latent, place.device, place.dtype, name, vocoder=vocoder)

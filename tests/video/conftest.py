@@ -23,6 +23,8 @@ from ..context import Context
 from . import tiny
 
 T = TypeVar("T")
+UNASKED: Any = None
+"""A RunContext for nodes that have nothing to say."""
 torch.set_num_threads(1)
 
 

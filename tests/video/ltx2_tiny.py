@@ -26,6 +26,32 @@ def transformer(**changes: Any) -> nn.Module:
     return LTX2VideoTransformer3DModel(**(config | changes))  # type: ignore[no-any-return]
 
 
+WIDER: dict[str, Any] = {"upsample_rates": [4, 2], "upsample_kernel_sizes": [8, 4], "resblock_kernel_sizes": [3],
+                         "resblock_dilation_sizes": [[1, 3]], "resblock": "AMP1", "activation": "snakebeta",
+                         "use_tanh_at_final": False}  # fmt: skip
+"""What the metadata of a file say of both stages of LTX-2.3's vocoder, but for their ends and rates."""
+
+
+def wider_vocoder() -> nn.Module:
+    """LTX-2.3's vocoder: 800 samples a second, and 1600 out of its second stage."""
+    from diffusers.pipelines.ltx2.vocoder import LTX2VocoderWithBWE
+
+    stage: dict[str, Any] = dict(hidden_channels=16, upsample_kernel_sizes=[8, 4], upsample_factors=[4, 2],
+                                 resnet_kernel_sizes=[3], resnet_dilations=[[1, 3]])  # fmt: skip
+    made: nn.Module = LTX2VocoderWithBWE(
+        in_channels=32, final_act_fn="clamp", bwe_in_channels=16, filter_length=16, hop_length=4, window_length=16,
+        num_mel_channels=8, input_sampling_rate=800, output_sampling_rate=1600, **stage,
+        **{f"bwe_{k}": v for k, v in stage.items()},
+    )  # fmt: skip
+    with torch.no_grad():
+        for name, t in made.state_dict().items():
+            if "mel_stft" in name:
+                t.copy_(torch.randn(t.shape).abs() / 4 if "mel_basis" in name else torch.randn(t.shape) / 4)
+            elif name.endswith((".alpha", ".beta")):
+                t.normal_(std=0.3)
+    return made
+
+
 def components(later: bool = False) -> dict[str, nn.Module]:
     """The networks of a pipeline; ``later``: with what LTX-2.3 has besides."""
     from diffusers import AutoencoderKLLTX2Audio, AutoencoderKLLTX2Video
@@ -70,6 +96,8 @@ def components(later: bool = False) -> dict[str, nn.Module]:
         for vae in (made["vae"], made["audio_vae"]):
             vae.latents_mean.normal_(std=0.3)  # type: ignore[operator]
             vae.latents_std.uniform_(0.5, 1.5)  # type: ignore[operator]
+    if later:
+        made["vocoder"] = wider_vocoder()
     return {name: network.eval() for name, network in made.items()}
 
 
@@ -115,6 +143,7 @@ def to_original(networks: dict[str, nn.Module]) -> dict[str, Tensor]:
     out |= {f"audio_vae.{_statistics(n)}": t for n, t in networks["audio_vae"].state_dict().items()}
     for name, tensor in networks["vocoder"].state_dict().items():
         new = name.replace("conv_in", "conv_pre").replace("conv_out", "conv_post").replace("upsamplers", "ups")
+        new = new.replace("act_out", "act_post").replace("downsample.filter", "downsample.lowpass.filter")
         out[f"vocoder.{new.replace('resnets', 'resblocks')}"] = tensor
     return {name: tensor.contiguous().clone() for name, tensor in out.items()}
 
@@ -128,8 +157,21 @@ def _statistics(name: str) -> str:
     return name.replace("latents_std", "per_channel_statistics.std-of-means")
 
 
+def in_fp8(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The matrices of the network's blocks in fp8 with a scale each, as in the files that are called so."""
+    out: dict[str, Tensor] = {}
+    for name, t in tensors.items():
+        if name.startswith("model.diffusion_model.transformer_blocks.") and name.endswith(".weight") and t.ndim == 2:
+            scale = t.abs().max() / 448
+            out |= {name: (t / scale).to(torch.float8_e4m3fn), f"{name}_scale": scale.float()}
+            out[f"{name.removesuffix('weight')}input_scale"] = torch.ones(())
+        else:
+            out[name] = t
+    return out
+
+
 def write_file(networks: dict[str, nn.Module], path: Path) -> None:
-    """The original's single file; what the shapes do not say is in its metadata."""
+    """The original's single file, in fp8 if its name says so; what the shapes do not say is in its metadata."""
     joins: Any = networks["connectors"].config
     told = {
         "transformer": {"_class_name": "AVTransformer3DModel", "num_attention_heads": 2, "attention_head_dim": 18,
@@ -141,5 +183,10 @@ def write_file(networks: dict[str, nn.Module], path: Path) -> None:
         "connectors": {k: v for k, v in joins.items()
                        if "heads" in k or "head_dim" in k or k in ("caption_channels", "text_proj_in_factor")},
     }  # fmt: skip
+    if hasattr(networks["vocoder"], "bwe_generator"):
+        told["vocoder"] = {"vocoder": WIDER, "bwe": WIDER | {
+            "apply_final_activation": False, "input_sampling_rate": 800, "output_sampling_rate": 1600, "hop_length": 4,
+            "n_fft": 16, "num_mels": 8}}  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(to_original(networks), path, {"config": json.dumps(told)})
+    tensors = to_original(networks)
+    save_file(in_fp8(tensors) if "fp8" in path.name else tensors, path, {"config": json.dumps(told)})

@@ -33,6 +33,7 @@ from pipegraph.nodes.video_ltx import (
 
 from ..context import Context
 from . import ltx_tiny, tiny
+from .conftest import UNASKED
 from .test_wan import Given
 from .test_wan_pictures import as_pipe
 
@@ -182,7 +183,8 @@ def test_a_first_frame_equals_diffusers(
     assert (latents - expected).abs().max() < TOLERANCE
     z = pipe.vae.encode(picture().movedim(-1, 1)[:, :, None] * 2 - 1).latent_dist.mode()
     assert (mean - pipe._normalize_latents(z, pipe.vae.latents_mean, pipe.vae.latents_std)).abs().max() < TOLERANCE
-    inplace = ltxv_img_to_video_inplace(vae, picture(), empty_ltxv_latent_video(SIZE[1], SIZE[0], FRAMES), context)
+    empty = empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], FRAMES)
+    inplace = ltxv_img_to_video_inplace(vae, picture(), empty, context)
     assert torch.equal(inplace["samples"], made.latent["samples"])
     half = ltxv_img_to_video_inplace(vae, picture(), inplace, context, 0.5)
     softer = run(model, sides, start, sigmas, half)

@@ -31,13 +31,14 @@ from pipegraph.nodes.video_ltx2 import (
     load_text_encoder,
     ltxv_audio_vae_decode,
     ltxv_concat_av_latent,
+    ltxv_dual_cfg_guider,
     ltxv_empty_latent_audio,
     ltxv_separate_av_latent,
 )
 
 from ..context import Context
 from . import ltx2_tiny
-from .conftest import saved
+from .conftest import UNASKED, saved
 from .test_wan import Given
 
 TOLERANCE = 1e-4
@@ -83,11 +84,27 @@ def texts(connectors: Any) -> list[Any]:
     return [[[torch.cat([clip, sound], -1), {"attention_mask": mask}]] for clip, sound, mask in made]
 
 
-def run(model: Model, sides: Any, noise: Tensor, sigmas: Tensor, latent: Any, cfg: float = CFG) -> dict[str, Any]:
+class Ready:
+    """An input that is there already."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def get(self) -> Any:
+        return self._value
+
+    def lost_texts(self) -> tuple[str, ...]:
+        return ()
+
+
+def run(model: Model, sides: Any, noise: Tensor, sigmas: Tensor, latent: Any, sound_cfg: float = CFG) -> dict[str, Any]:
     """The latent of an Euler run."""
     given: Any = Given(noise)
     told = ltxv_conditioning(sides[0], sides[1], FPS)
-    steps = sample(Guider(model, told.positive, told.negative, cfg), given, SAMPLERS["euler"], sigmas, latent)
+    guider = Guider(model, told.positive, told.negative, CFG)
+    if sound_cfg != CFG:
+        guider = ltxv_dual_cfg_guider(UNASKED, model, told.positive, Ready(told.negative), CFG, sound_cfg)
+    steps = sample(guider, given, SAMPLERS["euler"], sigmas, latent)
     while True:
         try:
             next(steps)
@@ -96,7 +113,7 @@ def run(model: Model, sides: Any, noise: Tensor, sigmas: Tensor, latent: Any, cf
 
 
 def empty(audio: Any) -> dict[str, Any]:
-    clip = empty_ltxv_latent_video(SIZE[1], SIZE[0], FRAMES)
+    clip = empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], FRAMES)
     return ltxv_concat_av_latent(clip, ltxv_empty_latent_audio(audio, FRAMES, FPS))
 
 
@@ -104,13 +121,13 @@ def empty(audio: Any) -> dict[str, Any]:
 def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: Context, later: bool) -> None:
     model, vae, audio = loaded(later)
     pipe = ltx2_tiny.pipeline(networks(later))
-    latent = empty(audio)
+    latent, sound_cfg = empty(audio), 5.0 if later else CFG
     noise = torch.randn(latent["samples"].shape, generator=torch.Generator().manual_seed(7))
     options: dict[str, Any] = dict(
         height=SIZE[0], width=SIZE[1], num_frames=FRAMES, frame_rate=FPS, num_inference_steps=STEPS, guidance_scale=CFG,
         prompt_embeds=states(1), prompt_attention_mask=MASK, negative_prompt_embeds=states(2),
         negative_prompt_attention_mask=MASK, use_cross_timestep=later, return_dict=False,
-        stg_scale=0.0, modality_scale=1.0, guidance_rescale=0.0, audio_guidance_scale=CFG, audio_stg_scale=0.0,
+        stg_scale=0.0, modality_scale=1.0, guidance_rescale=0.0, audio_guidance_scale=sound_cfg, audio_stg_scale=0.0,
         audio_modality_scale=1.0, audio_guidance_rescale=0.0,
         generator=torch.Generator().manual_seed(7),
     )  # fmt: skip
@@ -119,7 +136,7 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     sigmas = ltxv_scheduler(STEPS, latent=latent)
     assert (sigmas - pipe.scheduler.sigmas).abs().max() < 1e-6
     with strict(1 << 10) as seen:
-        joint = run(model, sides, noise, sigmas, latent)
+        joint = run(model, sides, noise, sigmas, latent, sound_cfg)
     assert seen.attention > 10 and seen.linear > 100
     made = ltxv_separate_av_latent(joint)
     assert made.audio_latent["samples"].shape == (1, 2, 34, 4)
@@ -128,7 +145,7 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     network = networks(later)["audio_vae"]
     raw = (rows * network.latents_std + network.latents_mean).unflatten(2, (2, 4)).transpose(1, 2)
     assert (raw - sound).abs().max() < TOLERANCE
-    swapped = ltxv_separate_av_latent(run(model, sides[::-1], noise, sigmas, latent))
+    swapped = ltxv_separate_av_latent(run(model, sides[::-1], noise, sigmas, latent, sound_cfg))
     assert (swapped.video_latent["samples"] - made.video_latent["samples"]).abs().max() > 10 * TOLERANCE
     assert (swapped.audio_latent["samples"] - made.audio_latent["samples"]).abs().max() > 10 * TOLERANCE
 
@@ -137,7 +154,7 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     images = vae.decode(made.video_latent["samples"])
     heard = ltxv_audio_vae_decode(made.audio_latent, audio)
     assert (images - frames[0].movedim(1, -1)).abs().max() < TOLERANCE
-    assert heard["sample_rate"] == 800 and (heard["waveform"] - wave).abs().max() < TOLERANCE
+    assert heard["sample_rate"] == (1600 if later else 800) and (heard["waveform"] - wave).abs().max() < TOLERANCE
     [path] = saved(save_video(create_video(images, FPS, heard), context, "clip"))
     from pipegraph.models.video.read import read_video
 
@@ -150,7 +167,7 @@ def test_a_first_frame_equals_diffusers(networks: Any, loaded: Any, context: Con
     """The network is told the time of each token of the clip; the sound has its own."""
     model, vae, audio = loaded()
     picture = torch.rand(1, *SIZE, 3, generator=torch.Generator().manual_seed(1))
-    clip = ltxv_img_to_video_inplace(vae, picture, empty_ltxv_latent_video(SIZE[1], SIZE[0], FRAMES), context)
+    clip = ltxv_img_to_video_inplace(vae, picture, empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], FRAMES), context)
     latent = ltxv_concat_av_latent(clip, ltxv_empty_latent_audio(audio, FRAMES, FPS))
     sides, sigmas = texts(networks()["connectors"]), torch.tensor([1.0, 0.7, 0.3, 0.0])
     noise = torch.randn(latent["samples"].shape, generator=torch.Generator().manual_seed(7))
@@ -191,7 +208,7 @@ def by_hand(network: Any, sides: Any, noise: Tensor, sigmas: Tensor, first: Tens
 def test_what_does_not_fit(networks: Any, loaded: Any, context: Context) -> None:
     model, vae, audio = loaded()
     sides = texts(networks()["connectors"])
-    clip, sound = empty_ltxv_latent_video(64, 64, 9), ltxv_empty_latent_audio(audio, 9, 25)
+    clip, sound = empty_ltxv_latent_video(UNASKED, 64, 64, 9), ltxv_empty_latent_audio(audio, 9, 25)
     with pytest.raises(ValueError, match="join their latents with LTXVConcatAVLatent"):
         model.prepare(sides[0], clip["samples"])
     with pytest.raises(ValueError, match=r"these are \[1, 2, 9, 4\] and \[1, 128"):

@@ -25,6 +25,7 @@ from pipegraph.nodes.video_ltx_guides import (
 from pipegraph.nodes.video_wan import vae_decode_video
 
 from ..context import Context
+from .conftest import UNASKED
 from .test_ltx import FRAMES, SIZE, TOLERANCE, folder, noise, picture, reference, run, texts
 from .test_wan_pictures import as_pipe
 
@@ -33,7 +34,7 @@ Load = Callable[..., Any]
 
 
 def empty() -> dict[str, Any]:
-    return empty_ltxv_latent_video(SIZE[1], SIZE[0], FRAMES)
+    return empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], FRAMES)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -74,7 +75,7 @@ def test_where_guides_stand(load: Load, folder: Load, context: Context) -> None:
     model, clip, vae = load(folder())
     sides = texts(clip)
     clip17 = picture().expand(17, -1, -1, -1)
-    latent = empty_ltxv_latent_video(SIZE[1], SIZE[0], 41)
+    latent = empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], 41)
     one = ltxv_add_guide(*sides, vae, latent, clip17[:9], context, -20)
     assert context.warnings == ["a guide of several frames begins at 0 or at 8n + 1: frame 21 becomes 17"]
     assert one.positive[0][1]["keyframe_idxs"][0, 0].unique().tolist() == [17, 25]
