@@ -1,7 +1,7 @@
 """Which layer of a diffusers or transformers network the spellings of LoRA files mean.
 
-Wan's, HunyuanVideo's and LTX's names are those of their original layouts (``loading/wan.py``, ``loading/hunyuan.py``,
-``loading/ltx2.py``).
+Wan's, HunyuanVideo's, LTX's and MiniMax-H3's names are those of their original layouts (``loading/wan.py``,
+``loading/hunyuan.py``, ``loading/ltx2.py``, ``loading/minimax.py``).
 
 The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
 FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from ..loading import hunyuan, ltx2, wan
+from ..loading import hunyuan, ltx2, minimax, wan
 from ..loading.flux import TOP
 
 
@@ -42,6 +42,15 @@ def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
     if "time_embed.linear" in widths:  # LTX-Video and LTX-2
         for name, width in widths.items():
             found[ltx2.original_name(name).replace(".", "_")] = (Target(name, (slice(0, width),)),)
+    if "audio_proj_in" in widths and "time_embed.linear" not in widths:  # MiniMax-H3
+        for name, width in widths.items():
+            spelling = minimax.original_name(name).replace(".", "_")
+            if name.endswith(".attn.to_q"):
+                three = tuple(f"{name[:-1]}{which}" for which in "qkv")
+                found[spelling] = tuple(_consecutive(three, widths))
+            elif not name.endswith((".attn.to_k", ".attn.to_v")):
+                swapped = (slice(width // 2, width), slice(0, width // 2))
+                found[spelling] = (Target(name, swapped if spelling.endswith("fc1") else (slice(0, width),)),)
     if "context_embedder.proj_in" in widths:
         for spelling, layers in hunyuan.original_layers(widths):
             found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))

@@ -26,6 +26,16 @@ _NETWORK: Final = (
     (r"^final_layer\.audio_out\.", "audio_proj_out."), (r"\.attn\.([qk])_norm\.", r".attn.norm_\1."),
     (r"\.attn\.out_proj\.", ".attn.to_out.0."), (r"\.mlp\.fc1\.", ".ff.net.0.proj."), (r"\.mlp\.fc2\.", ".ff.net.2."),
 )  # fmt: skip
+_LAYERS: Final = (
+    (r"^transformer_blocks\.", "blocks."), (r"^token_refiner\.refiner_blocks\.", "token_refiner.blocks."),
+    (r"\.attn\.to_out\.0$", ".attn.out_proj"), (r"\.attn\.to_[qkv]$", ".attn.qkv_proj"),
+    (r"\.ff\.net\.0\.proj$", ".mlp.fc1"), (r"\.ff\.net\.2$", ".mlp.fc2"), (r"^proj_in$", "video_patch_proj"),
+    (r"^audio_proj_in$", "audio_patch_proj"), (r"^context_embedder$", "condition_proj"),
+    (r"^norm_out\.linear$", "final_layer.adaln_proj.linear"), (r"^proj_out$", "final_layer.video_out"),
+    (r"^audio_proj_out$", "final_layer.audio_out"), (r"^time_embedder\.linear_1$", "time_embedder.proj_in"),
+    (r"^time_embedder\.linear_2$", "time_embedder.proj_out"),
+)  # fmt: skip
+"""The inverse of ``_NETWORK``, of linear layers; q, k and v are one."""
 _VAE: Final = (
     (r"^encoder\.down\.(\d+)\.block\.", r"encoder.down_blocks.\1.resnets."), (r"\.nin_shortcut\.", ".conv_shortcut."),
     (r"^encoder\.down\.(\d+)\.downsample\.", r"encoder.down_blocks.\1.downsamplers.0."),
@@ -33,8 +43,8 @@ _VAE: Final = (
     (r"\.ff\.w1\.", ".ff.net.0.proj."), (r"\.ff\.w2\.", ".ff.net.2."),
 )  # fmt: skip
 _QKV: Final = re.compile(r"\.attn\.(qkv_proj|to_qkv)\.")
-_UNUSED: Final = ("rope.inv_freq", "decoder.mask_token", "to_gate_compress.weight")
-"""Ends of names: what is made from the config, what only training read, and what only block-sparse attention reads."""
+_UNUSED: Final = ("decoder.mask_token", "to_gate_compress.weight")
+"""Ends of names: what only training read, and what only block-sparse attention reads."""
 _HEAD: Final = 64
 """Width of a head of the VAE's decoder, which no shape tells."""
 _SAMPLES: Final = {"F32": "f", "F16": "e", "F64": "d"}
@@ -81,6 +91,13 @@ def _renamed(stored: Pieces, table: tuple[tuple[str, str], ...], head: int) -> d
     return made
 
 
+def original_name(layer: str) -> str:
+    """What ComfyUI's files call a linear layer of the network."""
+    for begin, becomes in _LAYERS:
+        layer = re.sub(begin, becomes, layer)
+    return layer
+
+
 def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
     """Config of a MiniMaxH3Transformer3DModel from the shapes of its tensors."""
     width, patch = pieces["proj_in.weight"].shape
@@ -98,6 +115,8 @@ def network_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
         "num_refiner_layers": _count(pieces, r"token_refiner\.refiner_blocks\.(\d+)\."),
         "time_embed_dim": pieces["norm_out.linear.weight"].shape[1],
     }
+    if waves := pieces.get("rope.inv_freq"):
+        config["rope_freq_dim"] = waves.shape[0]
     if table := pieces.get("time_embedder.table"):
         return config | {"curve_points": table.shape[0]}
     hidden, freq = pieces["time_embedder.linear_1.weight"].shape
@@ -158,9 +177,13 @@ def audio_config(pieces: Pieces, base: Mapping[str, Any]) -> dict[str, Any]:
     end = "weight" if folded else "weight_v"
     strides = _count(pieces, r"encoder\.block\.(\d+)\.block\.4\.") - 1
     kernels = [pieces[f"decoder.ups.{i}.0.{end}"].shape[-1] for i in range(_count(pieces, r"decoder\.ups\.(\d+)\."))]
+    each = _count(pieces, r"decoder\.resblocks\.(\d+)\.") // len(kernels)
+    dilations = base["resblock_dilation_sizes"][0][: _count(pieces, r"decoder\.resblocks\.0\.convs1\.(\d+)\.")]
     return (
         dict(base)
         | {
+            "resblock_kernel_sizes": [pieces[f"decoder.resblocks.{i}.convs1.0.{end}"].shape[-1] for i in range(each)],
+            "resblock_dilation_sizes": [dilations] * each,
             "encoder_dim": pieces[f"encoder.block.0.{end}"].shape[0],
             "encoder_rates": [pieces[f"encoder.block.{i + 1}.block.4.{end}"].shape[-1] // 2 for i in range(strides)],
             "latent_dim": pieces["dec_in_proj.weight"].shape[0],

@@ -73,7 +73,8 @@ def adapt(network: Any, config: Mapping[str, Any]) -> None:
         network._keep_in_fp32_modules = [*network._keep_in_fp32_modules, "linear"]
     if config.get("statistics_in_file"):
         for name in ("latents_mean", "latents_std"):
-            network.register_buffer(name, torch.empty(config["latent_channels"]))
+            # Not register_buffer: diffusers' class answers to this name with its config.
+            network._buffers[name] = torch.empty(config["latent_channels"])
     if config.get("folded"):
         for part in network.modules():
             if hasattr(part, "weight_g"):

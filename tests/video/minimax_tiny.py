@@ -29,8 +29,8 @@ def components() -> dict[str, nn.Module]:
             ffn_dim=64, text_dim=TEXT, freq_dim=16, time_embed_hidden_dim=32, time_embed_dim=24, rope_freq_dim=5,
         ),
         "vae": AutoencoderKLMiniMaxH3(
-            block_out_channels=(8, 8, 8, 16), layers_per_block=1, spatial_downsample_factors=(2, 2, 2, 2),
-            temporal_downsample_factors=(1, 2, 2, 1), norm_num_groups=4, decoder_num_layers=2,
+            block_out_channels=(32, 32, 32, 64), layers_per_block=1, spatial_downsample_factors=(2, 2, 2, 2),
+            temporal_downsample_factors=(1, 2, 2, 1), decoder_num_layers=2,
             decoder_num_attention_heads=2, decoder_attention_head_dim=64, decoder_ffn_mult=1,
             latents_mean=[0.1 * (i % 5 - 2) for i in range(24)], latents_std=[0.5 + 0.1 * (i % 7) for i in range(24)],
         ),
