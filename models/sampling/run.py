@@ -74,7 +74,7 @@ def sample(
                          "EasyCache")  # fmt: skip
     if guider.model.patches and sampler.name == "ar_video":
         raise ValueError("clips that are made block by block have an attention of their own: leave out "
-                         "SlidingTileAttention")  # fmt: skip
+                         "SlidingTileAttention and ScaleROPE")  # fmt: skip
     samples, denoised, report = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
     return Sampled(samples.clone(), denoised.clone(), report)

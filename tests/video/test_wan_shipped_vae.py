@@ -48,7 +48,7 @@ def test_the_borders_of_tiles_do_not_show(vae: VideoVae) -> None:
     Measured (width 12 to 20 cells, tiles of 8): without overlap 18 of 255 and 19 times as much as elsewhere, with a
     quarter 1.0 and 1.9 times, with a half 0.4 and 1.1 times.
     """
-    z = vae.encode(scene(5, 64, 160))
+    z = vae.encode(scene(5, 40, 160))
     whole = vae.decode(z)
 
     def measured(overlap: int) -> tuple[float, float]:
@@ -59,8 +59,8 @@ def test_the_borders_of_tiles_do_not_show(vae: VideoVae) -> None:
 
     level, ratio = measured(4)
     assert level < 2 and ratio < 2
-    level, ratio = measured(0)
-    assert level > 5 and ratio > 8
+    cut, times = measured(0)
+    assert cut > 3 * level and times > 4
 
 
 def chunk_borders(clip: Tensor) -> float:
@@ -71,12 +71,12 @@ def chunk_borders(clip: Tensor) -> float:
 
 
 def test_no_flicker_where_chunks_meet(vae: VideoVae, monkeypatch: pytest.MonkeyPatch) -> None:
-    z = vae.encode(scene(13, 64, 96))
+    z = vae.encode(scene(13, 48, 64))
     whole = vae.decode(z)
     with torch.no_grad():
         at_once = vae.network.decode(z).sample[0].movedim(0, -1)
     assert (whole - ((at_once + 1) / 2).clamp(0, 1)).abs().max() < 1e-5
-    assert chunk_borders(whole) < 1.5
+    assert chunk_borders(whole) < 1.3
     decode = video_vae._Memory.decode
 
     def forgets(self: video_vae._Memory, z: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def test_no_flicker_where_chunks_meet(vae: VideoVae, monkeypatch: pytest.MonkeyP
         return found
 
     monkeypatch.setattr(video_vae._Memory, "decode", forgets)
-    assert chunk_borders(vae.decode(z)) > 2
+    assert chunk_borders(vae.decode(z)) > 1.6
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -20,7 +21,7 @@ from pipegraph.nodes.video_io import save_video
 from ..context import Context
 from . import tiny
 from .conftest import clip, frames, frames_of, saved
-from .test_wan import CPU, NEGATIVE, PROMPT
+from .test_wan import CPU
 from .test_wan_fun import network
 from .test_wan_vace import vace  # noqa: F401
 from .test_wan_vision import WIDTH, picture, pil, vision
@@ -35,7 +36,7 @@ def models(tmp_path: Path, context: Context, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
     for number in range(3):
-        pil(picture(number, 50, 70)).save(tmp_path / f"{number}.png")
+        pil(picture(20 + number, 50, 70)).save(tmp_path / f"{number}.png")
     [made] = saved(save_video(clip(frames(7, 64, 40)), context, "clip", "mkv"))
     made.rename(tmp_path / "clip.mkv")
     return tmp_path / "models"
@@ -64,16 +65,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if (channels, seeing) not in folders:
             torch.manual_seed(4)
             more: dict[str, Any] = {"image_dim": WIDTH, "added_kv_proj_dim": 24} if seeing else {}
+            vae = None
+            if channels > 96:  # of the 5B model
+                more, vae = {"out_channels": 48}, tiny.residual_autoencoder()
             folders[channels, seeing] = folder = tmp_path_factory.mktemp("wan") / "made"
-            tiny.make(folder, transformer=tiny.transformer(in_channels=channels, num_layers=2, **more))
+            tiny.make(folder, vae=vae, transformer=tiny.transformer(in_channels=channels, num_layers=2, **more))
         return folders[channels, seeing]
 
     return make
 
 
-def files(folder: Path, models: Path, *names: str, **own: int) -> None:
+def files(folder: Path, models: Path, *names: str, vae: str = "wan_2.1_vae.safetensors", **own: int) -> None:
     """A network under one or two names, with the layers of a Fun model, which diffusers has not."""
-    tiny.comfyui_files(folder, models, f"{names[0]}.safetensors")
+    tiny.comfyui_files(folder, models, f"{names[0]}.safetensors", vae=vae)
     path = models / f"diffusion_models/{names[0]}.safetensors"
     if own:
         layers = {k: v for k, v in network(**own).state_dict().items() if k.startswith(("ref_conv", "control_adapter"))}
@@ -93,8 +97,8 @@ def loaders() -> Graph:
     return {
         "clip": node("CLIPLoader", clip_name="umt5_xxl_fp8_e4m3fn_scaled.safetensors", type="wan", device="default"),
         "vae": node("VAELoader", vae_name="wan_2.1_vae.safetensors"),
-        "positive": node("CLIPTextEncode", clip=["clip", 0], text=PROMPT),
-        "negative": node("CLIPTextEncode", clip=["clip", 0], text=NEGATIVE),
+        "positive": node("CLIPTextEncode", clip=["clip", 0], text="a green leaf on the beach"),
+        "negative": node("CLIPTextEncode", clip=["clip", 0], text="grey"),
         "image": node("LoadImage", image="0.png"),
     }
 
@@ -163,14 +167,45 @@ def test_wan22_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
     assert hasattr(net, "ref_conv") == (kind == "control") and hasattr(net, "control_adapter") == (kind == "camera")
 
 
+@pytest.mark.parametrize("kind", ["control", "inpaint"])
+def test_wan22_fun_5b(made: Callable[..., Path], models: Path, run: Run, kind: str) -> None:
+    """video_wan2_2_5B_fun_control and _fun_inpaint."""
+    name, vae = f"wan2.2_fun_{kind}_5B_bf16", "wan2.2_vae.safetensors"
+    own = {"reference_channels": 48} if kind == "control" else {}
+    files(made(148 if kind == "control" else 100), models, name, vae=vae, **own)
+    graph = loaders() | video("frames") | {
+        "vae": node("VAELoader", vae_name=vae),
+        "net": node("UNETLoader", unet_name=f"{name}.safetensors", weight_dtype="default"),
+        "8": node("ModelSamplingSD3", model=["net", 0], shift=8),
+        "sampled": node("KSampler", model=["8", 0], positive=["begun", 0], negative=["begun", 1],
+                        latent_image=["begun", 2], seed=1, steps=2, cfg=5, sampler_name="uni_pc", scheduler="simple",
+                        denoise=1),
+        "frames": node("VAEDecode", samples=["sampled", 0], vae=["vae", 0]),
+    }  # fmt: skip
+    size = {"width": 32, "height": 64}
+    if kind == "control":
+        given = {"ref_image": ["image", 0], "control_video": ["edges", 0]}
+        graph |= FOLLOWED | {"begun": begun("Wan22FunControlToVideo", **given, **size)}
+    else:
+        graph["end"] = node("LoadImage", image="1.png")
+        given = {"start_image": ["image", 0], "end_image": ["end", 0]}
+        graph["begun"] = begun("WanFunInpaintToVideo", **given, **size)
+    assert frames_of(run(graph).files).shape == (5, 64, 32, 3)
+
+
+def see(models: Path) -> None:
+    """CLIP vision as the templates name it."""
+    (models / "clip_vision").mkdir()
+    eye = {f"vision_model.{k.removeprefix('vision_model.')}": v for k, v in vision().state_dict().items()}
+    save_file({k: v.contiguous() for k, v in eye.items()}, models / "clip_vision/clip_vision_h.safetensors")
+
+
 @pytest.mark.parametrize("kind", ["control", "inp"])
 def test_wan21_fun(made: Callable[..., Path], models: Path, run: Run, kind: str) -> None:
     """wan2.1_fun_control and wan2.1_fun_inp, with guidance by skipped layers and CFG-Zero*."""
     name = f"wan2.1_fun_{kind}_1.3B_bf16"
     files(made(48 if kind == "control" else 36, seeing=True), models, name)
-    (models / "clip_vision").mkdir()
-    eye = {f"vision_model.{k.removeprefix('vision_model.')}": v for k, v in vision().state_dict().items()}
-    save_file({k: v.contiguous() for k, v in eye.items()}, models / "clip_vision/clip_vision_h.safetensors")
+    see(models)
     graph = loaders() | video("frames") | {
         "eye": node("CLIPVisionLoader", clip_name="clip_vision_h.safetensors"),
         "seen": node("CLIPVisionEncode", clip_vision=["eye", 0], image=["image", 0], crop="none"),
@@ -193,6 +228,30 @@ def test_wan21_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
         graph["end"] = node("LoadImage", image="1.png")
         graph["begun"] = begun("WanFunInpaintToVideo", end_image=["end", 0], **given)
     assert frames_of(run(graph).files).shape == (5, 48, 32, 3)
+
+
+def test_chrono_edit(made: Callable[..., Path], models: Path, run: Run) -> None:
+    """image_chrono_edit_14B: a picture becomes the last frame of a clip of two latent frames."""
+    files(made(36, seeing=True), models, "chrono_edit_14B_fp16")
+    see(models)
+    given = {"clip_vision_output": ["seen", 0], "start_image": ["image", 0]}
+    graph = loaders() | {
+        "eye": node("CLIPVisionLoader", clip_name="clip_vision_h.safetensors"),
+        "seen": node("CLIPVisionEncode", clip_vision=["eye", 0], image=["image", 0], crop="none"),
+        "net": node("UNETLoader", unet_name="chrono_edit_14B_fp16.safetensors", weight_dtype="default"),
+        "5": node("ModelSamplingSD3", model=["net", 0], shift=5),
+        "far": node("ScaleROPE", model=["5", 0], scale_x=1, shift_x=0, scale_y=1, shift_y=0, scale_t=7, shift_t=0),
+        "begun": begun("WanImageToVideo", **given),
+        "sampled": node("KSampler", model=["far", 0], positive=["begun", 0], negative=["begun", 1],
+                        latent_image=["begun", 2], seed=1, steps=2, cfg=4, sampler_name="uni_pc", scheduler="simple",
+                        denoise=1),
+        "frames": node("VAEDecode", samples=["sampled", 0], vae=["vae", 0]),
+        "last": node("ImageFromBatch", image=["frames", 0], batch_index=4, length=1),
+        "save": node("SaveImage", images=["last", 0], filename_prefix="Chrono_Edit_14B"),
+    }  # fmt: skip
+    [path] = run(graph).files
+    with Image.open(path) as picture:
+        assert picture.size == (32, 48)
 
 
 def test_key_frames(made: Callable[..., Path], models: Path, run: Run) -> None:

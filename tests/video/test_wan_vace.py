@@ -149,7 +149,8 @@ def test_several_clips_are_followed_at_once(load: Any, pipeline: Any, vace: Path
         return both[0]
 
     def predicted(conditioning: Any) -> Tensor:
-        return model.predict(x, torch.tensor([0.6]), model.prepare(conditioning, x))[0]
+        found: Tensor = model.predict(x, torch.tensor([0.6]), model.prepare(conditioning, x))[0]
+        return found
 
     x, both = noise(FRAMES), made(0.7, 0.4)
     text, entries = both[0]
