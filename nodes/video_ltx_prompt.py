@@ -51,6 +51,7 @@ def text_generate_ltx2_prompt(
     presence_penalty: Annotated[float, Ge(-10), Le(10), Step(0.1), On] = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
+    mtp: Literal["auto", "off"] = "auto",
     system_prompt: LongText = "",
 ) -> Generator[NodeEvent, None, str]:
     """Write a prompt for LTX-2 out of a short request.
@@ -72,6 +73,7 @@ def text_generate_ltx2_prompt(
         presence_penalty: Taken off the logits of tokens that the prompt holds; 0: off.
         thinking: Whether a model that can think does so before it writes.
         use_default_template: Tell the model what to do, in its chat template; else it goes on from the bare request.
+        mtp: Whether heads that draft tokens are used: none are read, so both are the same.
         system_prompt: What it is told to do, in place of pipegraph's own words.
     """
     system, asked = system_prompt, prompt

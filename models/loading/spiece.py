@@ -32,7 +32,7 @@ def load_spiece(path: Path, chat: str) -> Tokenizer:
     Raises:
         LoadError: the model is broken, or of another kind.
     """
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from sentencepiece import sentencepiece_model_pb2 as proto
 
     from ..llm.gguf_tokenizer import gguf_tokenizer

@@ -14,7 +14,7 @@ from pipegraph.nodes.resize import resize_image_mask
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check
 
-WAYS = [
+WAYS: list[tuple[dict[str, Any], tuple[int, int]]] = [
     ({"resize_type": "scale dimensions", "width": 8, "height": 20}, (8, 20)),
     ({"resize_type": "scale dimensions", "width": 0, "height": 12}, (16, 12)),
     ({"resize_type": "scale dimensions", "width": 12, "height": 0}, (12, 9)),

@@ -182,14 +182,11 @@ def test_uni_pc_beats_its_lower_orders() -> None:
 def test_how_much_of_the_noise_of_ancestral_euler_is_new(sampling: ModelSampling) -> None:
     """At eta 0 none is, as in Euler's method; at 1 all, as in the sampler of that name; it can be stronger."""
     x, sigmas = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0)), sigmas_for(sampling, "normal", 6)
-    ends = {
-        key: run(which, Gaussian(sampling), x, sigmas)[0]
-        for key, which in {
-            "euler": "euler", "ancestral": "euler_ancestral", "none": sampler_euler_ancestral(0, 1),
-            "all": sampler_euler_ancestral(), "half": sampler_euler_ancestral(0.5),
-            "silent": sampler_euler_ancestral(1, 0),
-        }.items()
+    kinds: dict[str, str | Sampler] = {
+        "euler": "euler", "ancestral": "euler_ancestral", "none": sampler_euler_ancestral(0, 1),
+        "all": sampler_euler_ancestral(), "half": sampler_euler_ancestral(0.5), "silent": sampler_euler_ancestral(1, 0),
     }  # fmt: skip
+    ends = {key: run(which, Gaussian(sampling), x, sigmas)[0] for key, which in kinds.items()}
     assert torch.allclose(ends["none"], ends["euler"], atol=1e-5)
     assert torch.equal(ends["all"], ends["ancestral"])
     assert (ends["half"] - ends["all"]).abs().max() > 0.01

@@ -67,7 +67,7 @@ def mixed(made: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Returns the tensors of the file; ``made`` is changed to what they stand for.
     """
-    out = {}
+    out: dict[str, Tensor] = {}
     for name, t in list(made.items()):
         layer = name.removesuffix(".weight")
         if layer.endswith("gate_proj"):
