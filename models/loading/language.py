@@ -27,6 +27,11 @@ _PREPARATION: Final = "processor/preprocessor_config.json"
 """Beside a pipeline's text encoder, how pictures are prepared for it."""
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
 """The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
+_OF_QWEN3: Final = {
+    "patch_size": 16, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
+    "size": {"shortest_edge": 65536, "longest_edge": 16777216},
+}  # fmt: skip
+"""The same of Qwen3-VL."""
 CHATS: Final = {"gemma3_text": GEMMA_CHAT}
 """Chat templates of the kinds whose files may carry a SentencePiece model."""
 TEXT_OF_VL: Final = "qwen2_5_vl_text"
@@ -194,7 +199,8 @@ def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
     if llm.vision is None or llm.vision.processor is not None:
         return llm
     file = folder.parent / _PREPARATION if folder else None
-    vision = llm.vision.prepared(file.parent) if file and file.is_file() else llm.vision.usual(size=_PIXELS)
+    usual: dict[str, Any] = _OF_QWEN3 if llm.network.config.model_type == "qwen3_vl" else {"size": _PIXELS}
+    vision = llm.vision.prepared(file.parent) if file and file.is_file() else llm.vision.usual(**usual)
     return replace(llm, vision=vision)
 
 

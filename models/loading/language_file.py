@@ -26,17 +26,26 @@ _FACTS: Final[Mapping[str, dict[str, Any]]] = {
         "sliding_window": 1024,
     },
     "qwen2_5_vl": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 128000, "eos_token_id": 151645},
+    "qwen3_vl": {"rope_theta": 5e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 262144, "eos_token_id": 151645},
 }  # fmt: skip
 _HEAD: Final = {"llama": 128, "gemma2": 256, "qwen2_5_vl": 128}
 """Width of a head, where no norm of queries tells it."""
 _NETWORKS: Final = {
     "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM", "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM", "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "qwen3_vl": "Qwen3VLForConditionalGeneration",
 }  # fmt: skip
 _NO_WEIGHTS: Final = ("spiece_model", "tekken_model", "tokenizer_json")
 """Tokenizers that some files carry."""
 _EYES: Final = ("vision_model.", "multi_modal_projector.")
 """What Gemma 3 sees with: not read."""
+
+
+_DEEPER: Final = {24: [5, 11, 17]}
+"""Layers of Qwen3-VL's tower that are shown to the first layers of the text, by how many it has; else the usual."""
+_USUAL_DEEPER: Final = [8, 16, 24]
+_SMOOTHED: Final = ".pre_quant_scale"
+"""Ends the name of what the inputs of a quantized layer are multiplied by (AWQ)."""
 
 
 def kind_in(header: Header) -> str:
@@ -49,7 +58,8 @@ def kind_in(header: Header) -> str:
         f"{_FIRST}pre_feedforward_layernorm.weight" in names,
     )
     if any(name.startswith("visual.") for name in names):
-        return "" if normed else "qwen2_5_vl"
+        deeper = any(name.startswith("visual.deepstack_merger_list.") for name in names)
+        return ("qwen3_vl" if deeper else "") if normed else "qwen2_5_vl"
     if normed:
         return "gemma3_text" if sandwiched else "qwen3"
     if sandwiched:
@@ -78,6 +88,9 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
         whole = rope | {"rope_type": "linear", "factor": 8.0}
         text["rope_parameters"] = {"full_attention": whole, "sliding_attention": rope | {"rope_theta": 1e4}}
         return text | {"query_pre_attn_scalar": head}
+    if kind == "qwen3_vl":
+        rope |= {"mrope_interleaved": True, "mrope_section": [head * 3 // 16, head * 5 // 32, head * 5 // 32]}
+        return {"text_config": text, "vision_config": _tower(pieces, width), "tie_word_embeddings": tied}
     if kind != "qwen2_5_vl":
         return text
     rope["mrope_section"] = [head // 8, head * 3 // 16, head * 3 // 16]
@@ -88,6 +101,18 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
         "out_hidden_size": width,
     }
     return {"text_config": text, "vision_config": vision, "tie_word_embeddings": tied}
+
+
+def _tower(pieces: Mapping[str, Piece], width: int) -> dict[str, Any]:
+    """Settings of what Qwen3-VL sees with."""
+    depth = _count(pieces, r"visual\.blocks\.(\d+)\.")
+    inner, hidden = pieces["visual.blocks.0.mlp.linear_fc1.weight"].shape
+    deeper = _count(pieces, r"visual\.deepstack_merger_list\.(\d+)\.")
+    return {
+        "hidden_size": hidden, "intermediate_size": inner, "depth": depth, "out_hidden_size": width,
+        "num_position_embeddings": pieces["visual.pos_embed.weight"].shape[0],
+        "deepstack_visual_indexes": _DEEPER.get(depth, _USUAL_DEEPER)[:deeper],
+    }  # fmt: skip
 
 
 def ties(kind: str, width: int) -> bool:
@@ -101,7 +126,7 @@ def _count(pieces: Mapping[str, Piece], pattern: str) -> int:
 
 def _named(kind: str, name: str) -> str:
     """A tensor's name in transformers."""
-    if kind != "qwen2_5_vl" or name.startswith("lm_head."):
+    if kind not in ("qwen2_5_vl", "qwen3_vl") or name.startswith("lm_head."):
         return name
     return f"model.{name}" if name.startswith("visual.") else f"model.language_model.{name.removeprefix('model.')}"
 
@@ -126,6 +151,9 @@ def read_network(header: Header, kind: str, dtype: torch.dtype) -> Any:
     with torch.device("meta"):
         network = cls(cls.config_class(**config_of(kind, stored)))
     pieces = {_named(kind, name): piece for name, piece in stored.items()}
+    smoothed = {name: pieces.pop(name) for name in [n for n in pieces if n.endswith(_SMOOTHED)]}
+    if kind == "qwen3_vl" and "model.language_model.norm.weight" not in pieces:
+        network.model.language_model.norm = nn.Identity()  # cut behind the layer that is read
     wanted = dict(network.named_parameters())
     if missing := sorted(wanted.keys() - pieces.keys()):
         raise LoadError(f"{header.path}: tensors of {cls.__name__} are missing: {', '.join(missing[:5])}")
@@ -143,9 +171,19 @@ def read_network(header: Header, kind: str, dtype: torch.dtype) -> Any:
                 KernelLinear.pack(owner, packed)
             else:
                 owner._parameters[leaf] = nn.Parameter(reader.dense(piece, dtype), requires_grad=False)
+        for name, piece in smoothed.items():
+            _smooth(network.get_submodule(name.removesuffix(_SMOOTHED)), reader.dense(piece, dtype))
     _make_tables(network)
     network.tie_weights()
     return network
+
+
+def _smooth(layer: Any, factors: torch.Tensor) -> None:
+    """Let a layer multiply its inputs by these factors first."""
+    if factors.shape != (layer.in_features,):
+        raise LoadError(f"`pre_quant_scale` {list(factors.shape)} does not fit a layer of {layer.in_features} inputs")
+    layer.register_buffer("input_factors", factors)
+    layer.register_forward_pre_hook(lambda own, given: (given[0] * own.input_factors.to(given[0].dtype),))
 
 
 def _make_tables(network: Any) -> None:

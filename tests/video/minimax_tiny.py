@@ -96,22 +96,22 @@ def tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend)
 
 
-def text_encoder(layers: int = 52) -> Any:
+def text_encoder() -> Any:
     """A Qwen3-VL: narrow, but of as many layers as it takes to have a 50th."""
     import transformers as hf
 
     torch.manual_seed(1)
     words = tokenizer()
     id_of = words.convert_tokens_to_ids
-    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3], "mrope_interleaved": True}
+    rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
     text = dict(
-        vocab_size=len(words), hidden_size=TEXT, intermediate_size=32, num_hidden_layers=layers, head_dim=16,
+        vocab_size=len(words), hidden_size=TEXT, intermediate_size=32, num_hidden_layers=52, head_dim=32,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=2048, rope_parameters=rope,
         eos_token_id=None, bos_token_id=None, pad_token_id=0, tie_word_embeddings=False,
     )  # fmt: skip
     tower = dict(
-        hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=TEXT, depth=3, num_position_embeddings=64,
-        deepstack_visual_indexes=[0, 1],
+        hidden_size=64, intermediate_size=48, num_heads=16, out_hidden_size=TEXT, depth=9, num_position_embeddings=64,
+        deepstack_visual_indexes=[8],
     )  # fmt: skip
     return hf.Qwen3VLForConditionalGeneration(hf.Qwen3VLConfig(
         text_config=text, vision_config=tower, tie_word_embeddings=False, image_token_id=id_of("<|image_pad|>"),
@@ -260,3 +260,14 @@ def pruned() -> tuple[nn.Module, dict[str, Tensor]]:
     tensors["model.diffusion_model.adaln_t_table"] = table
     network.time_proj, network.time_embedder = nn.Identity(), _FromCurves(table)
     return network, tensors
+
+
+def to_original_text(network: Any) -> dict[str, Tensor]:
+    """The text encoder as ComfyUI has it: without the layers behind the 50th, the last norm and the output layer."""
+    out = dict[str, Tensor]()
+    for name, tensor in network.state_dict().items():
+        layer = re.match(r"model\.language_model\.layers\.(\d+)\.", name)
+        if name.startswith(("lm_head", "model.language_model.norm.")) or (layer and int(layer[1]) >= 50):
+            continue
+        out[name.replace("model.language_model.", "model.").replace("model.visual.", "visual.")] = tensor.clone()
+    return out

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.models.loading.load import load_model, load_vae
+from pipegraph.models.loading.load import load_model, load_text_encoders, load_vae
 from pipegraph.nodes.video_minimax import empty_minimax_h3_latent
 
 from ..context import Context
@@ -122,6 +122,30 @@ def test_the_vaes_equal_diffusers(files: Any) -> None:
     assert (sound.sound(heard)["waveform"] - wave).abs().max() < TOLERANCE
 
 
+def test_the_text_encoder(files: Any, tmp_path: Path) -> None:
+    """Cut behind the 50th layer, whose states are read as they are; layers may scale their inputs (AWQ)."""
+    network = minimax_tiny.text_encoder()
+    tensors = minimax_tiny.to_original_text(network)
+    minimax_tiny.tokenizer().save_pretrained(tmp_path / "tokenizers/qwen3vl_32b")
+    factors = torch.rand(minimax_tiny.TEXT, generator=torch.Generator().manual_seed(6)) + 0.5
+    smoothed = dict(tensors)
+    for layer in ("model.layers.3.self_attn.q_proj", "model.layers.7.mlp.up_proj"):
+        smoothed[f"{layer}.pre_quant_scale"] = factors.clone()
+        smoothed[f"{layer}.weight"] = tensors[f"{layer}.weight"] / factors
+    files("text_encoders/plain.safetensors", tensors)
+    files("text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq.safetensors", smoothed)
+    ids = minimax_tiny.tokenizer()("<d>hi</d> there", add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        expected = network.model(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states[50]
+    for name in ("plain.safetensors", "qwen3vl_32b_minimax_h3_nvfp4_awq.safetensors"):
+        clip = load_text_encoders("minimax", [name], CPU)
+        [[states, _]] = clip.encode(clip.tokenize("<d>hi</d> there"))
+        assert states.shape == expected.shape and (states - expected).abs().max() < TOLERANCE
+    files("text_encoders/odd.safetensors", smoothed | {"model.layers.3.self_attn.q_proj.pre_quant_scale": factors[:5]})
+    with pytest.raises(LoadError, match=r"\[5\] does not fit a layer of 32 inputs"):
+        load_text_encoders("minimax", ["odd.safetensors"], CPU)
+
+
 def test_loras_of_comfyui(files: Any, tmp_path: Path, context: Context) -> None:
     """They change what they would change in the file: q, k and v in one, the gate first."""
     from pipegraph.models.adapters.lora import load_lora
@@ -145,6 +169,19 @@ def test_loras_of_comfyui(files: Any, tmp_path: Path, context: Context) -> None:
     )
     expected = run(load_model("changed.safetensors", CPU), [[TEXT, {}]], latent)
     assert apart(made, expected) < TOLERANCE < apart(run(plain, [[TEXT, {}]], latent), expected)
+
+
+def test_the_vae_in_rotated_int8(files: Any) -> None:
+    """Rows of q, k and v that lie head by head keep their scales."""
+    tensors = minimax_tiny.to_original_vae(minimax_tiny.components()["vae"])
+    linears = {n: t for n, t in tensors.items() if "transformer_blocks" in n and n.endswith("weight") and t.ndim == 2}
+    files("vae/plain.safetensors", tensors)
+    files("vae/minimax_h3_video_vae_int8_convrot.safetensors", tensors | convrot(linears, 16)[0])
+    z = torch.randn(1, 24, 7, 2, 2, generator=torch.Generator().manual_seed(2))
+    exact, made = (
+        load_vae(f"{name}.safetensors", CPU).decode(z) for name in ("plain", "minimax_h3_video_vae_int8_convrot")
+    )
+    assert 0 < (exact - made).abs().mean() < 0.02 * exact.std()
 
 
 def test_what_is_not_read(files: Any) -> None:
