@@ -60,7 +60,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
             "this network makes clips of text alone: give it no picture to begin with (use an i2v model, or for the 5B "
             "model Wan22ImageToVideoLatent)"
         )
-    batched |= {k: v.to(text) for k, v in _of_fun_models(network, extras, x).items()}
+    batched |= _of_fun_models(network, extras, x, text)
     seen = extras.get("clip_vision_output")
     if config.image_dim is not None:
         batched |= _with_seen(config, text, seen)
@@ -139,8 +139,9 @@ def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -
     found = []
     for name in layout:
         if name == "mask":
-            given = extras.get("concat_mask")
-            part = x.new_zeros(1, MASK_CHANNELS, *x.shape[2:]) if given is None else _given(given, x)
+            free = extras.get("concat_mask")
+            free = x.new_ones(1, 1, *x.shape[2:]) if free is None else free
+            part = (1 - free).expand(-1, MASK_CHANNELS, *free.shape[2:])
         else:
             part = x.new_zeros(1, *x.shape[1:]) if extras.get(name) is None else extras[name]
         found.append(part.to(x))
@@ -154,13 +155,11 @@ def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -
     return torch.cat(found, 1)
 
 
-def _given(mask: Tensor, x: Tensor) -> Tensor:
-    """Which frames are given, [1, 4, T, H, W], of a ``concat_mask``."""
-    return (1 - mask).expand(-1, MASK_CHANNELS, *mask.shape[2:])
+def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Tensor) -> dict[str, Tensor]:
+    """A picture of reference [1, C, H, W] and a camera's tokens [1, D, T, H, W], where the network has layers for them.
 
-
-def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor) -> dict[str, Tensor]:
-    """A picture of reference [1, C, H, W] and a camera [1, 24, T, 8 H, 8 W], for networks that have layers for them."""
+    The camera's entry is [1, 24, T, 8 H, 8 W].
+    """
     found = {}
     if (picture := extras.get("reference_latent")) is not None:
         if not hasattr(network, "ref_conv"):
@@ -170,7 +169,7 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor) -> dict[s
                 f"the picture of reference is a latent {list(picture.shape[1:])}, the clip is {list(x.shape[1:])}: "
                 "make both with the same node"
             )
-        found["reference"] = padded(network, picture)[:, :, 0]
+        found["reference"] = padded(network, picture)[:, :, 0].to(text)
     if (camera := extras.get("camera")) is not None:
         if not hasattr(network, "control_adapter"):
             raise ValueError(
@@ -182,7 +181,7 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor) -> dict[s
                 f"the camera is of {list(camera.shape[2:])} latent frames, rows and columns, the clip of {wanted}: "
                 "connect WanCameraEmbedding's width, height and length"
             )
-        found["camera"] = camera
+        found["camera"] = network.control_adapter(camera.to(text))
     return found
 
 

@@ -40,13 +40,13 @@ def forward(
         follow: Clips to follow, each [B, C, T, H, W].
         strength: Of each of them, [B, clips].
         reference: A picture's latent [B, C, H, W], which takes the place in time before the clip.
-        camera: How the camera moves, [B, C, T, 8 H, 8 W].
+        camera: What the network's ``control_adapter`` makes of how the camera moves, [B, D, T, H, W] in tokens.
     """
     import torch
 
     tokens = network.patch_embedding(x)
     if camera is not None:
-        tokens = tokens + network.control_adapter(camera).to(tokens)
+        tokens = tokens + camera
     grid, frames = tokens.shape[2:], x
     tokens = _rows(tokens)
     if reference is not None:

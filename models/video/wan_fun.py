@@ -97,19 +97,13 @@ def camera_rays(
     down = (torch.arange(height, dtype=torch.float64) + 0.5 - centre[1] * height) / (focus[1] * high)
     ray = torch.stack(torch.broadcast_tensors(across, down[:, None], across.new_ones(())), 2)
     ray = ray / ray.norm(dim=2, keepdim=True)
-    frames = []
-    for place, turned in zip(origin, rotation, strict=True):
+    rays = torch.empty(6, 4, (length + 3) // 4, height, width)
+    for frame, (place, turned) in enumerate(zip(origin, rotation, strict=True), 3):
         seen = (ray[:, :, None] * turned).sum(3)
         moment = torch.linalg.cross(place.expand_as(seen), seen)
-        frames.append(torch.cat([moment, seen], 2).movedim(2, 0).float())
-    rays = torch.stack([*frames[:1] * 3, *frames])  # [4 cells, 6, H, W]
-    return _by_cell(rays)
-
-
-def _by_cell(rays: Tensor) -> Tensor:
-    """Frames [4 cells, 6, H, W] as [1, 24, cells, H, W]; a coordinate's four frames lie together."""
-    cells: Tensor = rays.unflatten(0, (-1, 4))
-    return cells.permute(2, 1, 0, 3, 4).flatten(0, 1)[None]
+        rays[:, frame % 4, frame // 4] = torch.cat([moment, seen], 2).movedim(2, 0)
+    rays[:, :3, 0] = rays[:, 3:, 0]
+    return rays.flatten(0, 1)[None]
 
 
 def _rotation(angles: Tensor) -> Tensor:
