@@ -6,14 +6,15 @@ runs. The latent holds the clip and its sound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le, MultipleOf
 
-from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
+from pipegraph.runtime.node import Auto, Grows, OneMoreThan, RunContext, Step, Wire, node, outputs
 
 from .conditioning import Prompt
-from .wire import Clip, Conditioning, Image, Latent, Model, Vae
+from .wire import Audio, Clip, Conditioning, Image, Latent, Model, Vae
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +23,10 @@ Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width"
 Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height")]
 Length = Annotated[int, Ge(5), Le(3600), OneMoreThan(17, by=5), Step(17), Auto("length")]
 Shift = Annotated[float, Ge(0.01), Le(100), Step(0.01)]
+Pictures = Annotated[Mapping[str, Any], Wire("IMAGE"), Grows(tuple(f"ref_image_{i}" for i in range(9)))]
+Videos = Annotated[Mapping[str, Any], Wire("IMAGE"), Grows(tuple(f"ref_video_{i}" for i in range(3)))]
+Soundtracks = Annotated[Mapping[str, Any], Wire("AUDIO"), Grows(tuple(f"ref_video_audio_{i}" for i in range(3)))]
+Sounds = Annotated[Mapping[str, Any], Wire("AUDIO"), Grows(tuple(f"ref_audio_{i}" for i in range(3)))]
 TRAINED: Final = (124, 362)
 """Frames of the clips that the networks were trained on."""
 
@@ -70,7 +75,6 @@ def minimax_h3_image_to_video(
         first_frame: What the clip begins with; scaled to the size.
         last_frame: What it ends with; scaled to cover the size and cut at the centre.
     """
-    from pipegraph.models.families.minimax import noised
     from pipegraph.models.images import resize
     from pipegraph.models.text_minimax import Shown, conditioning
 
@@ -80,8 +84,107 @@ def minimax_h3_image_to_video(
     if last_frame is not None:
         given.append((length - 1, resize(last_frame[:1, ..., :3], width, height, "lanczos", "center")))
     positive = conditioning(clip, prompt, [Shown("Picture", picture) for _, picture in given])
-    guides = [{"frame": at, "latent": noised(_of_clips(vae).given(picture, ctx.warn))} for at, picture in given]
+    guides = [{"frame": at, **_latents(ctx, vae, picture, None, None)} for at, picture in given]
     return Started(_told(positive, minimax_guides=guides), _empty(width, height, length, ctx))
+
+
+@node("MiniMaxH3ReferenceToVideo", category="conditioning/minimax", title="MiniMax H3 Reference to Video")
+def minimax_h3_reference_to_video(
+    clip: Clip,
+    prompt: Prompt,
+    ctx: RunContext,
+    width: Width = 1344,
+    height: Height = 768,
+    length: Length = 124,
+    ref_image_size: Literal["match", "max"] = "match",
+    vae: Vae | None = None,
+    audio_vae: Vae | None = None,
+    *,
+    ref_images: Pictures,
+    ref_videos: Videos,
+    ref_video_audios: Soundtracks,
+    ref_audios: Sounds,
+) -> Started:
+    """Begin a clip with sound after references, for MiniMax-H3's models of references (ref2va).
+
+    Args:
+        clip: The text encoder, which sees the pictures and videos too.
+        prompt: What is to be seen and heard; references are `<Picture 1>`, `<Video 1>`, `<Audio 1>` in it. The sound
+            of a video counts before the sounds that stand alone.
+        width: Of the frames, in pixels.
+        height: Of the frames, in pixels.
+        length: How many frames, 24 a second: 5, 22, 39, ...
+        ref_image_size: Pictures are made no larger than the clip's area, or than 2048 pixels on the shorter side (max).
+        vae: The VAE of the clip; without it only the text encoder sees references.
+        audio_vae: The VAE of the sound; without it references are not heard.
+        ref_images: Pictures: `ref_images.ref_image_0`, ...
+        ref_videos: Frames of videos, 24 a second, of 5 frames at least: `ref_videos.ref_video_0`, ...
+        ref_video_audios: Their sounds, by the same number.
+        ref_audios: Sounds that stand alone.
+    """
+    from pipegraph.models.text_minimax import Shown, conditioning
+
+    shown: list[Shown] = []
+    given: list[dict[str, Any]] = []
+    for picture in _in_order(ref_images):
+        fitted = _as_reference(picture[:1, ..., :3], width * height, ref_image_size)
+        shown.append(Shown("Picture", fitted))
+        given.append(_latents(ctx, vae, fitted, audio_vae, None))
+    for name in sorted(ref_videos, key=_number):
+        frames = _as_video(ref_videos[name][..., :3], length, ctx)
+        sound = ref_video_audios.get(f"ref_video_audio_{_number(name)}")
+        shown += [Shown("Audio")] * (sound is not None) + [Shown("Video", frames)]
+        given.append(_latents(ctx, vae, frames, audio_vae, sound))
+    for sound in _in_order(ref_audios):
+        shown.append(Shown("Audio"))
+        given.append(_latents(ctx, None, None, audio_vae, sound))
+    positive = conditioning(clip, prompt, shown)
+    return Started(_told(positive, minimax_references=[g for g in given if g]), _empty(width, height, length, ctx))
+
+
+@node("MiniMaxH3AddGuide", category="conditioning/minimax", title="Add Guide for MiniMax H3")
+def minimax_h3_add_guide(
+    positive: Conditioning,
+    latent: Latent,
+    ctx: RunContext,
+    frame_idx: Annotated[int, Ge(-9999), Le(9999)] = 0,
+    vae: Vae | None = None,
+    audio_vae: Vae | None = None,
+    image: Image | None = None,
+    audio: Audio | None = None,
+) -> Conditioning:
+    """Lead a clip by a picture, a short clip or a sound at a frame.
+
+    Args:
+        positive: What is to be seen.
+        latent: The clip's.
+        frame_idx: Where it begins; negative from the end.
+        vae: The VAE of the clip, for pictures.
+        audio_vae: The VAE of the sound, for sound.
+        image: A picture, or 5, 22, 39, ... frames; scaled to cover the size and cut at the centre.
+        audio: A sound, cut at the clip's end.
+    """
+    from pipegraph.models.families.minimax import CELL
+    from pipegraph.models.families.minimax_layout import PER_FRAME, frames_of
+    from pipegraph.models.images import resize
+
+    shapes = latent.get("shapes")
+    if shapes is None or (image is None and audio is None):
+        raise ValueError("MiniMaxH3AddGuide takes a latent of clip and sound, and a picture or a sound to lead it by")
+    (_, cells, h, w), (*_, sound_cells) = shapes
+    frames = frames_of(cells)
+    at = frame_idx if frame_idx >= 0 else frames + frame_idx
+    if image is not None:
+        image = resize(_whole(image[..., :3], ctx), w * CELL, h * CELL, "lanczos", "center")
+    if not 0 <= at <= frames - (1 if image is None else len(image)):
+        raise ValueError(f"the clip has {frames} frames: a guide of {1 if image is None else len(image)} frames does "
+                         f"not fit at {frame_idx}")  # fmt: skip
+    if (image is not None and vae is None) or (audio is not None and audio_vae is None):
+        raise ValueError("a picture needs vae, a sound needs audio_vae")
+    found = _latents(ctx, vae, image, audio_vae, audio)
+    if "sound" in found:
+        found["sound"] = found["sound"][..., : int(sound_cells - PER_FRAME * at)]
+    return _told(positive, minimax_guides=[{"frame": at, **found}])
 
 
 @node("MiniMaxH3SigmaShift", category="advanced/model", title="ModelSamplingMiniMaxH3")
@@ -122,6 +225,59 @@ def _told(positive: list[Any], **entries: list[Any]) -> list[Any]:
     return [
         [states, {**extras, **{k: [*extras.get(k, ()), *v] for k, v in more.items()}}] for states, extras in positive
     ]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("_")[2])
+
+
+def _in_order(given: Mapping[str, Any]) -> list[Any]:
+    return [given[name] for name in sorted(given, key=_number)]
+
+
+def _whole(frames: Tensor, ctx: RunContext) -> Tensor:
+    """1 or 17n + 5 of the frames."""
+    count = 1 if len(frames) < 5 else (len(frames) - 5) // 17 * 17 + 5
+    if count != len(frames):
+        ctx.warn(f"of {len(frames)} frames {count} are used: a clip has 17n + 5")
+    return frames[:count]
+
+
+def _as_reference(picture: Tensor, area: int, size: str) -> Tensor:
+    """A picture at the size at which it is a reference: never larger than it is, sides of 32n."""
+    from pipegraph.models.images import resize
+
+    h, w = picture.shape[1:3]
+    scale = min(1.0, (area / (h * w)) ** 0.5 if size == "match" else 2048 / min(h, w))
+    width, height = (max(32, round(side * scale / 32) * 32) for side in (w, h))
+    return resize(picture, width, height, "lanczos")
+
+
+def _as_video(frames: Tensor, length: int, ctx: RunContext) -> Tensor:
+    """Frames as a reference: no more than the clip has, no larger than 768 x 1344 pixels, sides of 32n."""
+    from pipegraph.models.images import resize
+
+    if len(frames) < 5:
+        raise ValueError(f"a video that is a reference has 5 frames at least (24 a second); this one has {len(frames)}")
+    h, w = frames.shape[1:3]
+    scale = min(1.0, 768 / min(h, w), (768 * 1344 / (h * w)) ** 0.5)
+    width, height = (max(32, round(side * scale / 32) * 32) for side in (w, h))
+    return resize(_whole(frames[:length], ctx), width, height, "lanczos")
+
+
+def _latents(ctx: RunContext, vae: Any, frames: Tensor | None, audio_vae: Any, audio: Any) -> dict[str, Any]:
+    """What the network is given of frames and a sound, as far as there are VAEs for them."""
+    from pipegraph.models.families.minimax import noised
+    from pipegraph.models.video.minimax import MiniMaxSoundVae
+
+    found: dict[str, Any] = {}
+    if frames is not None and vae is not None:
+        found["latent"] = noised(_of_clips(vae).given(frames, ctx.warn))
+    if audio is not None and audio_vae is not None:
+        if not isinstance(audio_vae, MiniMaxSoundVae):
+            raise ValueError("this VAE is not MiniMax-H3's of sound (minimax_h3_audio_vae_...): connect that one")
+        found["sound"] = audio_vae.heard(audio)
+    return found
 
 
 def _of_clips(vae: Any) -> Any:

@@ -9,7 +9,7 @@ give other pictures. Latents on the wire are normalized.
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from torch import Tensor
 from ..families.minimax import SEED
 from ..families.minimax_layout import SIDES, frames_of
 from ..vae import Step, Vae, Warn
+from .sound import resampled
 from .vae import VideoVae
 
 PIXEL_MEAN: Final = (0.485, 0.456, 0.406)
@@ -136,8 +137,27 @@ class MiniMaxSoundVae(Vae):
         waves = [self._checked(self._decode, z[None], "decoding sound") for z in latent]
         return {"waveform": torch.cat(waves), "sample_rate": int(self.network.config.sampling_rate)}
 
+    def heard(self, audio: Mapping[str, Any]) -> Tensor:
+        """The latent [1, 32, 2, L] of an AUDIO, of its first sound: the mean of the posterior.
+
+        What has not two channels is heard from both sides, the mean of all.
+        """
+        wave, rate = audio["waveform"][:1].float(), int(self.network.config.sampling_rate)
+        wave = wave if wave.shape[1] == SIDES else wave.mean(1, keepdim=True)
+        wave = resampled(wave, int(audio["sample_rate"]), rate)
+        return self._checked(self._encode, wave.expand(-1, SIDES, -1), "encoding sound")
+
+    def _encode(self, network: Any, wave: Tensor) -> Tensor:
+        mean, std = self._channels(network, wave.device)
+        z: Tensor = network.encode(wave.movedim(1, 0), return_dict=False)[0].mode()
+        return ((z - mean) / std).movedim(0, 1)[None]
+
+    def _channels(self, network: Any, device: Any) -> tuple[Tensor, Tensor]:
+        mean, std = (torch.tensor(network.config[k], device=device)[:, None] for k in ("latents_mean", "latents_std"))
+        return mean, std
+
     def _decode(self, network: Any, z: Tensor) -> Tensor:
-        mean, std = (torch.tensor(network.config[k], device=z.device)[:, None] for k in ("latents_mean", "latents_std"))
+        mean, std = self._channels(network, z.device)
         wave: Tensor = network.decode(z[0].movedim(1, 0) * std + mean, return_dict=False)[0]
         return wave.movedim(1, 0)
 

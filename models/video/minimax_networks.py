@@ -63,6 +63,22 @@ class _LastModulation(nn.Module):
         return out
 
 
+class _SoundAttention:
+    """diffusers' attention of the VAE of sound; theirs goes round the layer that makes q, k and v."""
+
+    _attention_backend: Any = None
+    _parallel_config: Any = None
+
+    def __call__(self, attn: Any, x: Tensor) -> Tensor:
+        from diffusers.models.attention_dispatch import dispatch_attention_fn
+
+        both = attn.qkv(x) + torch.cat((attn.q_bias, attn.zero_k_bias, attn.v_bias))
+        q, k, v = both.unflatten(-1, (3, attn.num_heads, -1)).unbind(2)
+        seen = dispatch_attention_fn(q, k, v, is_causal=True, backend=self._attention_backend)
+        found: Tensor = attn.proj(nn.functional.adaptive_avg_pool1d(seen.mean(2), attn.out_dim))
+        return found
+
+
 def adapt(network: Any, config: Mapping[str, Any]) -> None:
     """Make of an empty network of diffusers' class one of the form that its config tells of, in place."""
     if points := config.get("curve_points"):
@@ -71,6 +87,8 @@ def adapt(network: Any, config: Mapping[str, Any]) -> None:
             block.adaln_proj = _Modulation(block.adaln_proj, block.norm1)
         network.norm_out = _LastModulation(network.norm_out)
         network._keep_in_fp32_modules = [*network._keep_in_fp32_modules, "linear"]
+    if hasattr(network, "pre_block"):
+        network.pre_block.attn.set_processor(_SoundAttention())
     if config.get("statistics_in_file"):
         for name in ("latents_mean", "latents_std"):
             # Not register_buffer: diffusers' class answers to this name with its config.

@@ -27,7 +27,9 @@ from pipegraph.models.video.read import read_video
 from pipegraph.nodes.vae import vae_decode_audio
 from pipegraph.nodes.video_minimax import (
     empty_minimax_h3_latent,
+    minimax_h3_add_guide,
     minimax_h3_image_to_video,
+    minimax_h3_reference_to_video,
     minimax_h3_sigma_shift,
 )
 
@@ -182,6 +184,77 @@ def test_first_and_last_pictures_equal_diffusers(networks: Any, loaded: Any, blo
     assert apart(run(model, swapped.positive, swapped.LATENT), expected) > 10 * TOLERANCE
 
 
+def test_references_equal_diffusers(networks: Any, loaded: Any, blocks: Any, context: Context) -> None:
+    """A picture, a video with its sound and a sound: what the text encoder is shown, and the sequence."""
+    from diffusers.modular_pipelines.minimax_h3 import references as kinds_of
+    from PIL import Image
+
+    model, clip, vae, sound_vae = loaded
+    generator = torch.Generator().manual_seed(8)
+    picture, frames = ((torch.rand(n, *size, 3, generator=generator) * 255).round() / 255
+                       for n, size in ((1, (64, 32)), (5, (32, 32))))  # fmt: skip
+    sounds = [torch.rand(1, 2, n, generator=generator) - 0.5 for n in (4000, 2400)]
+    heard = [{"waveform": wave, "sample_rate": 32000} for wave in sounds]
+
+    def started(**given: Any) -> Any:
+        more: dict[str, Any] = {f"ref_{what}": {} for what in ("images", "videos", "video_audios", "audios")} | given
+        return minimax_h3_reference_to_video(
+            clip, PROMPT, context, WIDTH, HEIGHT, FRAMES, "match", vae, sound_vae, **more
+        )
+
+    seen = [kinds_of.MiniMaxH3ImageReference(image=Image.fromarray((picture[0] * 255).round().byte().numpy()))]
+    alone = [kinds_of.MiniMaxH3AudioReference(audio=sounds[1][0], sample_rate=32000)]
+    told = {"tokenizer": minimax_tiny.tokenizer(), "processor": minimax_tiny.Processor()}
+    text = blocks(
+        "MiniMaxH3Ref2VATextEncoderStep", networks | told, ["prompt_embeds", "text_token_tags"], prompt=PROMPT,
+        normalized_references=seen + alone,
+    )  # fmt: skip
+    [[states, extras]] = started(ref_images={"ref_image_0": picture}, ref_audios={"ref_audio_0": heard[1]}).positive
+    assert torch.equal(extras["token_kinds"], text["text_token_tags"])
+    assert (states - text["prompt_embeds"]).abs().max() < TOLERANCE
+
+    with strict(1 << 10) as launched:
+        ours = started(
+            ref_images={"ref_image_0": picture}, ref_videos={"ref_video_0": frames},
+            ref_video_audios={"ref_video_audio_0": heard[0]}, ref_audios={"ref_audio_0": heard[1]},
+        )  # fmt: skip
+    assert launched.attention > 50
+    array = (frames * 255).round().byte().numpy()
+    video = kinds_of.MiniMaxH3VideoReference(frames=array, fps=24.0, audio=sounds[0][0], sample_rate=32000)
+    everything = [*seen, video, *alone]
+    given = blocks(
+        "MiniMaxH3Ref2VAReferenceEncoderStep", networks, ["condition_latents", "audio_condition_latents"],
+        normalized_references=everything,
+    )  # fmt: skip
+    [[states, extras]] = ours.positive
+    expected = theirs(
+        blocks, {"transformer_ref": networks["transformer"]}, "MiniMaxH3Ref2VACoreDenoiseStep", states,
+        extras["token_kinds"], normalized_references=everything, **given,
+    )  # fmt: skip
+    assert apart(run(model, ours.positive, ours.LATENT), expected) < TOLERANCE
+    extras["minimax_references"].reverse()
+    assert apart(run(model, ours.positive, ours.LATENT), expected) > 10 * TOLERANCE
+
+
+def test_guides_are_where_they_are_put(loaded: Any, context: Context) -> None:
+    """A picture at the first frame is a first picture; a sound is cut at the clip's end."""
+    _, clip, vae, sound_vae = loaded
+    picture = torch.rand(1, 64, 32, 3, generator=torch.Generator().manual_seed(1))
+    started = minimax_h3_image_to_video(clip, vae, "", context, WIDTH, HEIGHT, FRAMES, picture)
+    bare = minimax_h3_image_to_video(clip, vae, "", context, WIDTH, HEIGHT, FRAMES)
+    led = minimax_h3_add_guide(bare.positive, bare.LATENT, context, 0, vae, None, picture)
+    [one], [other] = (side[0][1]["minimax_guides"] for side in (started.positive, led))
+    assert one["frame"] == other["frame"] == 0 and torch.equal(one["latent"], other["latent"])
+    wave = {"waveform": torch.rand(1, 1, 44100), "sample_rate": 44100}
+    [_, last] = minimax_h3_add_guide(led, bare.LATENT, context, -3, None, sound_vae, None, wave)[0][1]["minimax_guides"]
+    assert last["frame"] == 19 and last["sound"].shape == (1, 32, 2, 5)
+    with pytest.raises(ValueError, match="has 22 frames: a guide of 5 frames does not fit at 18"):
+        minimax_h3_add_guide(led, bare.LATENT, context, 18, vae, None, torch.rand(7, 8, 8, 3))
+    with pytest.raises(ValueError, match="a sound needs audio_vae"):
+        minimax_h3_add_guide(led, bare.LATENT, context, 0, vae, None, None, wave)
+    assert context.warnings[-1] == "of 7 frames 5 are used: a clip has 17n + 5"
+
+
 def test_every_sampler_sees_both_schedules(loaded: Any, context: Context) -> None:
     """Where clip and sound have one shift, each sampler makes of the sound what it makes without being carried."""
     from pipegraph.models.sampling.model_sampling import Flow
@@ -297,6 +370,14 @@ def test_the_nodes_of_the_templates(folder: Path, tmp_path: Path, monkeypatch: p
     assert (frames.count, frames.width, frames.height, float(video.fps)) == (5, 416, 256, 24)
     sound = video.audio()
     assert sound is not None and sound["sample_rate"] == 32000 and sound["waveform"].shape[1] == 2
+    # As video_minimax_h3_r2v has it: after references.
+    after = graph_for(told, n114={"image": str(picture)}, n10={"samples": ["14", 1]})
+    after["138"] = {"class_type": "PrimitiveStringMultiline", "inputs": {"value": PROMPT}}
+    after["104"] = {"class_type": "MiniMaxH3ReferenceToVideo", "inputs": {
+        "clip": ["13", 0], "vae": ["11", 0], "audio_vae": ["24", 0], "ref_images.ref_image_0": ["114", 0],
+        "prompt": ["138", 0], "width": 32, "height": 64, "length": ["107", 1], "ref_image_size": "match"}}  # fmt: skip
+    [path] = pg.load(after, out=tmp_path / "out").run().files
+    assert (read_video(path)[0].frames.count, read_video(path)[0].frames.width) == (5, 32)
     # From a prompt alone, and refused sizes.
     alone = graph_for(told, n104={"length": 6, "width": 40})
     del alone["104"]["inputs"]["first_frame"]

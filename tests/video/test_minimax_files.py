@@ -92,7 +92,7 @@ def test_the_vaes_equal_diffusers(files: Any) -> None:
     files("vae/minimax_h3_video_vae_fp16.safetensors", minimax_tiny.to_original_vae(networks["vae"]))
     files("vae/minimax_h3_audio_vae_fp32.safetensors", minimax_tiny.to_original_sound(networks["audio_vae"]))
     vae = load_vae("minimax_h3_video_vae_fp16.safetensors", CPU)
-    sound = load_vae("minimax_h3_audio_vae_fp32.safetensors", CPU)
+    sound: Any = load_vae("minimax_h3_audio_vae_fp32.safetensors", CPU)
     assert vae.network.config.latents_std == pytest.approx(networks["vae"].config.latents_std)
     generator = torch.Generator().manual_seed(2)
     z = torch.randn(1, 24, 7, 2, 2, generator=generator)
