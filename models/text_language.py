@@ -32,8 +32,12 @@ class LanguageEncoder:
 
     @property
     def llm(self) -> LLM:
-        """The language model, which can also write."""
-        return self.source if self.source.network is self.network else replace(self.source, network=self.network)
+        """The language model, which can also write, its LoRAs within :meth:`adapted`.
+
+        With LoRAs it is another one at each call: what was read without them is nothing to go on from.
+        """
+        same = self.source.network is self.network and not self.loras
+        return self.source if same else replace(self.source, network=self.network)
 
     @property
     def limit(self) -> int:
@@ -66,7 +70,7 @@ class LanguageEncoder:
         ids = torch.tensor([[*tokens.ids, *[pad] * pads]], device=llm.device)
         mask = torch.tensor([[1] * len(tokens.ids) + [0] * pads], device=llm.device)
         decoder = self.network.get_decoder()
-        with self._adapted():
+        with self.adapted():
             found = self.read(decoder, input_ids=ids, attention_mask=mask)
         return found[:, recipe.drop :]
 
@@ -87,7 +91,8 @@ class LanguageEncoder:
         """Language models have no vector for the whole prompt."""
         raise ValueError(f"{self.recipe.name} gives states only")
 
-    def _adapted(self) -> Any:
+    def adapted(self) -> Any:
+        """A context in which its LoRAs act."""
         if not self.loras:
             return nullcontext()
         from .adapters.lora import active

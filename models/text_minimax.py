@@ -60,7 +60,7 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
     if seen:
         inputs |= {k: v.to(ids.device) for k, v in line.pixels().items()}
         inputs["mm_token_type_ids"] = torch.tensor([line.types], device=ids.device)
-    with encoder._adapted():
+    with encoder.adapted():
         states = encoder.read(encoder.network.model, **inputs)
     return [[states, {"token_kinds": torch.tensor(line.kinds)}]]
 

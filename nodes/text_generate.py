@@ -106,9 +106,9 @@ def text_generate(
     else:
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
-    read = yield from reading(prefill(llm, tokens), kernels)
+    read = yield from reading(_adapted(clip, prefill(llm, tokens)), kernels)
     made = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
-    reply = yield from telling(made, kernels)
+    reply = yield from telling(_adapted(clip, made), kernels)
     said = replied(ctx, reply, constraint, when_cut, kernels)
     return Generated(said.text, said.finish, said.valid)
 
@@ -116,6 +116,20 @@ def text_generate(
 def _shown(image: Any, video: Any) -> list[Any]:
     """Pictures and frames [H, W, C], in order."""
     return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
+
+
+def _adapted(clip: Any, made: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+    """The same events, made while the LoRAs of the language model act that a CLIP holds."""
+    from contextlib import nullcontext
+
+    able = [e for e in getattr(clip, "encoders", {}).values() if hasattr(e, "adapted")]
+    while True:
+        with able[0].adapted() if able else nullcontext():  # not across the yield
+            try:
+                event = next(made)
+            except StopIteration as end:
+                return end.value
+        yield event
 
 
 def _llm_of(clip: Any) -> Any:

@@ -26,7 +26,7 @@ from pipegraph.kernels.linear import LowRank
 from pipegraph.kernels.modules import side_paths
 
 from .lora_keys import NETWORK, Key, read_key
-from .lora_targets import Target, parameters, targets
+from .lora_targets import Target, embeddings, parameters, targets
 
 if TYPE_CHECKING:
     from pipegraph.models.family import Family
@@ -34,6 +34,15 @@ if TYPE_CHECKING:
 _KEPT = 4
 """Combinations of LoRAs and strengths that are kept ready for a network."""
 _SHOWN = 5
+_ROWS = 4096
+"""Rows of a table that are changed at a time."""
+_ELSEWHERE = {
+    "vision_model_": "eyes that are not read", "multi_modal_projector_": "eyes that are not read",
+    "video_embeddings_connector_": "text connectors, which the model has not",
+    "audio_embeddings_connector_": "text connectors, which the model has not",
+    "text_embedding_projection_": "text connectors, which the model has not",
+}  # fmt: skip
+"""How names begin of layers that files have and the parts they are written for have not here: they are left out."""
 
 
 class LoraError(ValueError):
@@ -61,14 +70,16 @@ class Lora:
     """By the layer's name in the network."""
     differences: Mapping[str, Tensor] = field(default_factory=dict)
     """What is added to whole parameters, by the parameter's name in the network."""
+    tables: Mapping[str, Factors] = field(default_factory=dict)
+    """What embeddings get, by the parameter's name: what is looked up takes no side path, so it is added too."""
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        return bool(self.layers or self.differences)
+        return bool(self.layers or self.differences or self.tables)
 
     def changed(self, network: nn.Module, strength: float) -> nn.Module:
         """The network with ``strength`` times the differences in it: a copy that shares all other weights."""
-        if not self.differences or not strength:
+        if not (self.differences or self.tables) or not strength:
             return network
         packed = (module.__dict__.get("weight") for module in network.modules())
         made = copy.deepcopy(network, {id(t): t for t in (*network.parameters(), *network.buffers(), *packed)})
@@ -79,7 +90,26 @@ class Lora:
             assert old is not None
             new = old.float() + strength * difference.to(old.device, torch.float32)
             module._parameters[leaf] = nn.Parameter(new.to(old.dtype), requires_grad=False)
+        for name, factors in self.tables.items():
+            table = made.get_parameter(name)
+            _replace(made, table, nn.Parameter(_added(table, factors, strength), requires_grad=False))
         return made
+
+
+def _added(table: Tensor, factors: Factors, strength: float) -> Tensor:
+    """A table (V, K) with what a LoRA gives its rows, some at a time."""
+    made, down = table.detach().clone(), factors.down.to(table.device, torch.float32) * (factors.scale * strength)
+    for rows, up in zip(made.split(_ROWS), factors.up.split(_ROWS), strict=True):
+        rows.copy_(rows.float() + up.to(table.device, torch.float32) @ down)
+    return made
+
+
+def _replace(network: nn.Module, old: nn.Parameter, new: nn.Parameter) -> None:
+    """Put a parameter in another's place wherever it is used: an embedding may be the output layer, too."""
+    for module in network.modules():
+        for leaf, parameter in module._parameters.items():
+            if parameter is old:
+                module._parameters[leaf] = new
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,7 +127,7 @@ class LoraFile:
     def report(self) -> dict[str, Any]:
         """For the run record: keys used and in all, layers by part, remarks."""
         layers = {part: len(lora.layers) for part, lora in self.loras.items()}
-        whole = {part: len(lora.differences) for part, lora in self.loras.items() if lora.differences}
+        whole = {part: n for part, lora in self.loras.items() if (n := len(lora.differences) + len(lora.tables))}
         found = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers, "notes": list(self.notes)}
         return found | ({"differences": whole} if whole else {})
 
@@ -124,7 +154,9 @@ def read_lora(
     """
     name = path.name
     tensors, metadata = _open(path)
-    reading = _Reading(networks, {e.folder: e.name for e in family.encoders})
+    encoders = [part for part in networks if part != NETWORK]
+    only = {"": encoders[0]} if len(encoders) == 1 else {}
+    reading = _Reading(networks, {e.folder: e.name for e in family.encoders} | only)
     for key in tensors:
         reading.sort(key)
     reading.differ(tensors)
@@ -142,7 +174,9 @@ def read_lora(
             f"LoRA {name}: {len(reading.unknown)} of {len(tensors)} keys fit nothing in {_parts(networks)} (allow a "
             f"partial load to leave them out){reading.examples()}"
         )
-    loras = {part: Lora(name, reading.layers[part], reading.differences[part]) for part in networks}
+    loras = {
+        part: Lora(name, reading.layers[part], reading.differences[part], reading.tables[part]) for part in networks
+    }
     return LoraFile(name, loras, reading.matched, len(tensors), tuple(reading.notes()))
 
 
@@ -166,10 +200,15 @@ class _Reading:
     wrong: list[str] = field(default_factory=list)
     without_alpha: int = 0
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
+    tables: dict[str, dict[str, Factors]] = field(default_factory=dict)
+    embeddings: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Part -> spelling of an embedding -> its parameter."""
 
     def __post_init__(self) -> None:
         self.layers = {part: {} for part in self.networks}
         self.differences = {part: {} for part in self.networks}
+        self.tables = {part: {} for part in self.networks}
+        self.embeddings = {part: embeddings(network) for part, network in self.networks.items()}
         self.parameters = {part: parameters(network) for part, network in self.networks.items()}
         self.known = {part: targets(network) for part, network in self.networks.items()}
 
@@ -186,8 +225,11 @@ class _Reading:
                 self.whole[name] = key.part, found
             else:
                 self.unknown.append(name)
-        elif key.layer not in self.known[key.part]:
-            self.unknown.append(name)
+        elif key.layer not in self.known[key.part] and key.layer not in self.embeddings[key.part]:
+            if where := next((w for begin, w in _ELSEWHERE.items() if key.layer.startswith(begin)), ""):
+                self.aside[where] = self.aside.get(where, 0) + 1
+            else:
+                self.unknown.append(name)
         else:
             roles = self.keys.setdefault((key.part, key.layer), {})
             if key.role in roles:
@@ -218,6 +260,17 @@ class _Reading:
             self.wrong.append(f"{next(iter(roles.values()))} has no `{missing.pop()}` beside it")
             return
         down, up = (_matrix(tensors[roles[role]]) for role in ("down", "up"))
+        if table := self.embeddings[part].get(layer):
+            shape = self.networks[part].get_parameter(table).shape
+            if down.ndim != 2 or up.ndim != 2 or (len(up), down.shape[1]) != shape or up.shape[1] != len(down):
+                self.wrong.append(f"{roles['up']} {tuple(up.shape)} x {tuple(down.shape)} does not make up {table}")
+                return
+            alpha = tensors.get(roles.get("alpha", ""))
+            self.tables[part][table] = Factors(
+                down, up, self._scale(part, (Target(table, ()),), len(down), alpha, metadata)
+            )
+            self.matched += len(roles)
+            return
         goals = self.known[part][layer]
         rows = sum(s.stop - s.start for goal in goals for s in goal.rows)
         columns = {_inputs(self.networks[part], goal.layer) for goal in goals}

@@ -44,6 +44,7 @@ _FOLDERS: Final = {
     "text_encoder_2": ("lora_te2_", "text_encoder_2."),
     "text_encoder_3": ("lora_te3_", "text_encoder_3."),
 }
+_NAMELESS: Final = "text_encoders.transformer."
 _NETWORK_PREFIXES: Final = (
     "model.diffusion_model.", "diffusion_model.", "transformer.", "unet.", "lora_unet_", "lora_transformer_",
 )  # fmt: skip
@@ -65,7 +66,8 @@ def read_key(key: str, encoders: dict[str, str]) -> Key | str:
 
     Args:
         key: As in the file.
-        encoders: Names of the family's text encoders by their folder, e.g. ``{"text_encoder": "clip_l"}``.
+        encoders: Names of the family's text encoders by their folder, e.g. ``{"text_encoder": "clip_l"}``; by the empty
+            name that of the only one.
     """
     suffix = next((s for s in _ROLES if key.endswith(s)), None)
     if suffix is None:
@@ -76,7 +78,12 @@ def read_key(key: str, encoders: dict[str, str]) -> Key | str:
 
 
 def _part(stem: str, encoders: dict[str, str]) -> tuple[str, str]:
-    """Part and layer of a key without its role. ComfyUI writes text encoders as text_encoders.clip_l.transformer."""
+    """Part and layer of a key without its role. ComfyUI writes text encoders as text_encoders.clip_l.transformer.
+
+    Without a name of an encoder, as in files that ComfyUI has extracted, the only one is meant.
+    """
+    if stem.startswith(_NAMELESS):
+        return encoders.get("", "a text encoder"), stem.removeprefix(_NAMELESS)
     if comfy := re.match(r"text_encoders\.(\w+)\.(?:transformer\.)?", stem):
         return comfy[1], stem[comfy.end() :]
     for folder, prefixes in _FOLDERS.items():

@@ -67,6 +67,12 @@ def parameters(network: nn.Module) -> dict[str, str]:
     return {s.replace(".", "_"): name for name in names for s in (name, wan.original_name(name)) if s}
 
 
+def embeddings(network: nn.Module) -> dict[str, str]:
+    """Every spelling (dots as underscores) of every embedding of a network, and its parameter."""
+    found = (name for name, module in network.named_modules() if isinstance(module, nn.Embedding))
+    return {name.replace(".", "_"): f"{name}.weight" for name in found}
+
+
 def _text_model(name: str) -> str:
     """CLIP's layers have had a ``text_model.`` in front and lost it; files have either."""
     return name.removeprefix("text_model.") if name.startswith("text_model.") else f"text_model.{name}"

@@ -11,12 +11,14 @@ import sentencepiece
 import torch
 from safetensors.torch import save_file
 
-from pipegraph.models.families.ltx2 import GEMMA
+from pipegraph.models.adapters.lora import read_lora
+from pipegraph.models.families.ltx2 import GEMMA, LTX2
 from pipegraph.models.loading import language
 from pipegraph.models.loading.headers import LoadError
 from pipegraph.models.loading.load import Place
 from pipegraph.nodes.video_ltx2 import _text_files, load_text_encoder
 from pipegraph.nodes.video_ltx_prompt import SHOWN, TOLD, text_generate_ltx2_prompt
+from pipegraph.runtime.node import Token
 
 from ..context import Context
 from . import gemma_tiny, ltx2_tiny
@@ -96,6 +98,46 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
     assert other != made and TOLD != SHOWN and "\n" not in TOLD
     with pytest.raises(ValueError, match="picture"):
         written(text_generate_ltx2_prompt(context, encoder, "a blue fish", torch.zeros(1, 32, 32, 3), **off))
+
+
+def drawn(stream: Any) -> list[int]:
+    """The tokens that a node writes."""
+    return [event.id for event in stream if isinstance(event, Token)]
+
+
+@torch.no_grad()
+def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Context, tmp_path: Path) -> None:
+    """On layers and on the embedding, which is the output layer too; in the names of ComfyUI's file for Gemma 3."""
+    encoder, model = clip()
+    torch.manual_seed(3)
+    file = {}
+    for name in ("model.layers.0.self_attn.q_proj", "model.layers.1.mlp.down_proj", "model.embed_tokens"):
+        weight = model.get_parameter(f"{name}.weight")
+        down, up = torch.randn(2, weight.shape[1]) / 4, torch.randn(weight.shape[0], 2) / 4
+        file |= {f"text_encoders.transformer.{name}.lora_{role}.weight": t for role, t in (("down", down), ("up", up))}
+        weight += up @ down
+    for role in ("down", "up"):
+        file[f"text_encoders.transformer.vision_model.encoder.layers.0.mlp.fc1.lora_{role}.weight"] = torch.zeros(2, 2)
+    save_file(file, tmp_path / "writer.safetensors")
+    networks = {"gemma3_12b": encoder.encoders["gemma3_12b"].network}
+    read = read_lora(tmp_path / "writer.safetensors", networks, LTX2)
+    assert (read.matched, read.total) == (6, 8)
+    assert "2 keys for eyes that are not read" in read.notes[0]
+    off: dict[str, Any] = {"sampling_mode": "off", "max_length": 6, "system_prompt": "Repeat it."}
+    plain = drawn(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off))
+    made = encoder.with_lora("gemma3_12b", read.loras["gemma3_12b"], 1.0)
+    told = drawn(text_generate_ltx2_prompt(context, made, "a blue fish", **off))
+    tokenizer = encoder.encoders["gemma3_12b"].llm.tokenizer
+    turns = "<bos><start_of_turn>system\nRepeat it.<end_of_turn>\n<start_of_turn>user\nThe request: a blue fish"
+    ids = torch.tensor([tokenizer.encode(f"{turns}<end_of_turn>\n<start_of_turn>model\n", control=True)])
+    begin = ids.shape[1]
+    for _ in range(6):
+        ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], 1)
+    assert told == ids[0, begin:].tolist() != plain
+    assert drawn(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off)) == plain
+    tokens = made.tokenize("a red apple")
+    ours = made.encoders["gemma3_12b"].network.get_decoder().embed_tokens(torch.tensor([tokens["gemma3_12b"].ids]))
+    assert torch.allclose(ours, model.model.embed_tokens(torch.tensor([tokens["gemma3_12b"].ids])), atol=1e-5)
 
 
 def test_what_is_no_gemma(tmp_path: Path, clip: Callable[..., Any], context: Context) -> None:
