@@ -171,7 +171,7 @@ def test_wan22_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
 def test_wan22_fun_5b(made: Callable[..., Path], models: Path, run: Run, kind: str) -> None:
     """video_wan2_2_5B_fun_control and _fun_inpaint."""
     name, vae = f"wan2.2_fun_{kind}_5B_bf16", "wan2.2_vae.safetensors"
-    own = {"reference_channels": 48} if kind == "control" else {}
+    own: dict[str, Any] = {"reference_channels": 48} if kind == "control" else {}
     files(made(148 if kind == "control" else 100), models, name, vae=vae, **own)
     graph = loaders() | video("frames") | {
         "vae": node("VAELoader", vae_name=vae),
