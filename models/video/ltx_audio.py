@@ -82,8 +82,9 @@ class AudioVae(Vae):
         spectrum = self._spectrum(wave).to(self.device, self.dtype)
         raw = self.network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
         mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
-        rows: Tensor = (raw.transpose(1, 2).flatten(2) - mean) / std
-        return rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
+        rows = (raw.transpose(1, 2).flatten(2) - mean) / std
+        made: Tensor = rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
+        return made
 
     def _spectrum(self, wave: Tensor) -> Tensor:
         """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
@@ -97,8 +98,9 @@ class AudioVae(Vae):
         lines = torch.stft(
             wave.flatten(0, 1), WINDOW, config.mel_hop_length, window=torch.hann_window(WINDOW), return_complex=True
         )
-        bands: Tensor = lines.abs().mT @ torch.from_numpy(bank).float()
-        return bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
+        bands = lines.abs().mT @ torch.from_numpy(bank).float()
+        made: Tensor = bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
+        return made
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         raise ValueError("this VAE is of sound, not of pictures")

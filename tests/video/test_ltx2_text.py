@@ -110,7 +110,7 @@ def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Contex
     """On layers and on the embedding, which is the output layer too; in the names of ComfyUI's file for Gemma 3."""
     encoder, model = clip()
     torch.manual_seed(3)
-    file = {}
+    file: dict[str, torch.Tensor] = {}
     for name in ("model.layers.0.self_attn.q_proj", "model.layers.1.mlp.down_proj", "model.embed_tokens"):
         weight = model.get_parameter(f"{name}.weight")
         down, up = torch.randn(2, weight.shape[1]) / 4, torch.randn(weight.shape[0], 2) / 4
