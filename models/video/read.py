@@ -7,6 +7,7 @@ that is on the screen at the middle of its time, (k + 1/2) / fps: the length sta
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _BT709: Final = 1
 _UNSTATED: Final = 2
 """Values of the colour space of a video frame (ITU-T H.273)."""
+_DAMAGED: Final = (av.FFmpegError, OSError, SyntaxError, EOFError, struct.error)
+"""What libraries raise for files that are damaged or something else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class FileFrames:
         return sum(self.shown)
 
     def chunks(self) -> Iterator[Tensor]:
-        pictures = _pillow(self.path) if _is_pillow(self.path) else _decoded(self.path)
+        pictures = _every(self.path)
         ready: list[NDArray[np.float32]] = []
         for picture, times in zip(pictures, self.shown, strict=False):
             if times:
@@ -70,7 +73,7 @@ def read_video(path: Path) -> tuple[Video, str]:
     """
     try:
         return _from_pillow(path) if _is_pillow(path) else _from_container(path)
-    except (av.FFmpegError, OSError, SyntaxError) as e:
+    except _DAMAGED as e:
         raise ValueError(f"{path} cannot be read as a video: {e}") from e
 
 
@@ -80,15 +83,17 @@ def _from_container(path: Path) -> tuple[Video, str]:
             raise ValueError(f"{path} holds no pictures")
         stream = container.streams.video[0]
         base = stream.time_base or Fraction(1, 1000)
-        starts = sorted(
-            p.pts * base for p in container.demux(stream) if p.pts is not None and p.size and not p.is_discard
-        )
+        held = [(p.pts, p.is_discard) for p in container.demux(stream) if p.size]
+        starts = sorted(pts * base for pts, discarded in held if pts is not None and not discarded)
         stated = [r for r in (stream.guessed_rate, stream.average_rate) if r]
         sound = bool(container.streams.audio)
+        told = stream.frames
     first = next(_decoded(path), None)
     if first is None or not starts:
         raise ValueError(f"{path} holds no pictures")
     fps, shown, said = _timing(starts, stated, base)
+    if len(held) < told:
+        said = f"the file is cut off: {len(held)} of {told} pictures are there" + (said and f"; {said}")
     turns = round(first.rotation / 90) % 4
     width, height = (first.height, first.width) if turns % 2 else (first.width, first.height)
     channels = 4 if any(c.is_alpha for c in first.format.components) or first.format.name == "pal8" else 3
@@ -130,6 +135,14 @@ def _likely(found: Sequence[Fraction], low: Fraction, high: Fraction) -> list[Fr
     """
     usual = [*SLOW, *map(Fraction, range(1, 121))]
     return [*(f for f in found if f in usual), *(f for f in usual if low <= f <= high), *found]
+
+
+def _every(path: Path) -> Iterator[Any]:
+    """Every picture of a file; ValueError with its name where it is damaged."""
+    try:
+        yield from _pillow(path) if _is_pillow(path) else _decoded(path)
+    except _DAMAGED as e:
+        raise ValueError(f"{path} is damaged, its pictures cannot be decoded: {e}") from e
 
 
 def _decoded(path: Path) -> Iterator[Any]:

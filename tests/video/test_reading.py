@@ -138,3 +138,23 @@ def test_load_video_is_a_node(tmp_path: Path, context: Context, monkeypatch: pyt
     ffmpeg_file(tmp_path / "vfr.mkv", [0, 40, 80, 480], Fraction(1, 1000))
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
     assert load_video("vfr.mkv", context).frames.count >= 4 and len(context.warnings) == 1
+
+
+def test_damage_is_told_with_the_name_of_the_file(tmp_path: Path, context: Context) -> None:
+    noise = torch.rand(30, 64, 64, 3, generator=torch.Generator().manual_seed(0))
+    [path] = saved(save_video(clip(noise), context, "clip"))
+    data = bytearray(path.read_bytes())
+    (cut := tmp_path / "cut.mp4").write_bytes(data[: len(data) // 2])
+    assert "cut off: 15 of 30 pictures" in read_video(cut)[1]
+    middle = len(data) * 2 // 5
+    data[middle : middle + 3000] = b"\xa5" * 3000
+    (bad := tmp_path / "bad.mp4").write_bytes(data)
+    video = read_video(bad)[0]
+    before = list(context.output_dir.iterdir())
+    with pytest.raises(ValueError, match=r"bad\.mp4 is damaged"):
+        saved(save_video(video, context, "again"))
+    assert list(context.output_dir.iterdir()) == before  # and not blamed on the encoder
+    [gif] = saved(save_video(clip(noise), context, "clip", "gif"))
+    (cut := tmp_path / "cut.gif").write_bytes(gif.read_bytes()[: gif.stat().st_size * 9 // 10])
+    with pytest.raises(ValueError, match=r"cut\.gif cannot be read"):
+        read_video(cut)
