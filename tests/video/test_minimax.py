@@ -320,7 +320,7 @@ GRAPH: dict[str, Any] = {  # the nodes of ComfyUI's template video_minimax_h3_i2
             "inputs": {"model": ["6", 0], "lora_name": "", "strength_model": 1}},
     "122": {"class_type": "ComfySwitchNode",
             "inputs": {"on_false": ["6", 0], "on_true": ["121", 0], "switch": ["126", 0]}},
-    "124": {"class_type": "PrimitiveInt", "inputs": {"value": 2}},
+    "124": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
     "125": {"class_type": "PrimitiveInt", "inputs": {"value": 6}},
     "123": {"class_type": "ComfySwitchNode",
             "inputs": {"on_false": ["124", 0], "on_true": ["125", 0], "switch": ["126", 0]}},
