@@ -131,7 +131,7 @@ def _offers(
     upstream: Mapping[str, frozenset[str]],
     readers: Mapping[str, Sequence[str]],
 ) -> Mapping[str, Any]:
-    """What the loaders that count for a node recommend: those it reads from itself, else all upstream of it.
+    """What the loaders that count for a node recommend: those it reads itself, else its model's, else all upstream.
 
     A node with none, an empty latent for instance, is asked for by those that read from it: the loaders upstream of
     its nearest readers count, and if there are none at all, every loader of the graph.
@@ -140,7 +140,10 @@ def _offers(
     def of(ids: Set[str]) -> dict[str, Any]:
         return {id: value for id, value in told.items() if id in ids}
 
-    if found := of({source for _, source, _ in node.links}) or of(upstream[node.id]):
+    ports = node.entry.spec.inputs
+    model = {source for name, source, _ in node.links if name in ports and ports[name].type == "MODEL"}
+    of_model = frozenset[str]().union(*(upstream[id] for id in model))
+    if found := of({source for _, source, _ in node.links}) or of(of_model) or of(upstream[node.id]):
         return found
     seen = layer = {node.id}
     while layer := {reader for id in layer for reader in readers[id]} - seen:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
 from pipegraph.runtime.catalog import Catalog
@@ -209,3 +210,10 @@ def test_what_runs_on_demand_keeps_its_inputs(planned: Make) -> None:
     found = planned(nodes, "e")
     at = found.step_of
     assert {at["a"], at["b"], at["c"]} <= set(found.frees[at["s"]])
+
+
+def test_what_a_sampler_leaves_open_is_its_own_models_to_say() -> None:
+    """Not that of the model that painted the first picture, which lies upstream of its latent."""
+    found = {(r.node, r.input): r.source for r in pg.load("video_from_image.json").plan().resolved}
+    assert found["image_sample", "steps"] == "image_checkpoint"
+    assert {found["sample", name] for name in ("steps", "cfg", "sampler_name", "scheduler")} == {"checkpoint"}
