@@ -1,4 +1,4 @@
-"""The memory of a process, in KiB."""
+"""The peak of a process's memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ from pathlib import Path
 
 
 def peak() -> int:
-    """Most that this process had resident so far.
+    """Most that this process had resident so far, in KiB.
 
     Not what getrusage says, where there is better: that begins with the memory of the process which started this one.
     """
-    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def resident() -> int:
-    """What it has now; 0 where that is not known."""
-    return _status("VmRSS")
-
-
-def _status(name: str) -> int:
-    path = Path("/proc/self/status")
-    lines = path.read_text().splitlines() if path.is_file() else []
-    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), 0)
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.is_file() else []
+    known = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+    return known[0] if known else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
