@@ -46,7 +46,10 @@ KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
 """Input pictures of the ready-made graphs."""
-MEDIA: Final = frozenset(".png .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .webm .mkv .wav .mp3 .flac".split())
+MEDIA: Final = frozenset(
+    ".png .apng .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .m4v .webm .mkv .avi .mka "
+    ".wav .mp3 .flac .ogg .opus .m4a .aac .wma .aiff".split()
+)
 
 _allowed: dict[Path, None] = {}
 

@@ -66,9 +66,9 @@ def command(
 ) -> None:
     """Run a graph and save what it makes.
 
-    FILE is a path, the name of a ready-made graph, a picture that holds its graph, or - for standard input. Options
-    for the inputs of the graph come from the graph: `pipegraph run FILE --help` lists them. Paths of saved files go to
-    stdout, progress to stderr.
+    FILE is a path, the name of a ready-made graph, a picture or clip that holds its graph, or - for standard input.
+    Options for the inputs of the graph come from the graph: `pipegraph run FILE --help` lists them. Paths of saved
+    files go to stdout, progress to stderr.
     """
     call = call_of(ctx, settings)
     allow_paths([*call.inputs.values(), *call.overrides.values()])

@@ -23,8 +23,8 @@ from .show import json_line
 def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tuple[Path, ...], as_json: bool) -> None:
     """Tell everything that is wrong with a graph, without running it; exit code 2 if anything is.
 
-    FILE is a path, the name of a ready-made graph, a picture that holds its graph, or - for standard input. Inputs of
-    the graph can be given as for `run`; those it needs and were not given are no error here.
+    FILE is a path, the name of a ready-made graph, a picture or clip that holds its graph, or - for standard input.
+    Inputs of the graph can be given as for `run`; those it needs and were not given are no error here.
     """
     call = call_of(ctx, settings)
     allow_paths([*call.inputs.values(), *call.overrides.values()])
