@@ -147,7 +147,7 @@ def test_wan22_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
     """video_wan2_2_14B_fun_control, _fun_camera, _fun_inpaint."""
     high, low = (f"wan2.2_fun_{kind}_{n}_noise_14B_fp8_scaled" for n in ("high", "low"))
     own = {"control": {"reference_channels": 16}, "camera": {"camera_channels": 24}}.get(kind, {})
-    files(made(52 if kind == "control" else 36), models, high, low, **own)
+    files(made(52 if kind == "control" else 36), models, high, low, vae="wan_2.1_vae.safetensors", **own)
     graph = loaders() | two_experts(high, low) | video("begun frames")
     if kind == "control":
         start = begun("Wan22FunControlToVideo", ref_image=["image", 0], control_video=["edges", 0])
