@@ -27,6 +27,7 @@ class ToyModel:
     recommended: Mapping[str, Any] = field(default_factory=dict)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     patches: tuple[Any, ...] = ()
+    guidance: tuple[Any, ...] = ()
     step_cache: None = None
     begins_with: None = None
     calls: list[tuple[float, int]] = field(default_factory=list)
