@@ -57,6 +57,7 @@ SIGNATURES = {
     "-> output denoised_output",
     "SamplerCustomAdvanced": "noise guider sampler sigmas latent_image -> output denoised_output",
     "KSamplerSelect": "sampler_name -> SAMPLER",
+    "SamplerEulerAncestral": "eta s_noise -> SAMPLER",
     "BasicScheduler": "model scheduler steps denoise -> SIGMAS",
     "ManualSigmas": "sigmas -> SIGMAS",
     "KarrasScheduler": "steps sigma_max sigma_min rho -> SIGMAS",
