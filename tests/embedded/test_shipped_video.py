@@ -31,7 +31,8 @@ def test_scores_are_of_these_weights_and_reach_the_gates() -> None:
     assert found["weights"] == weights_id(FOLDER)
     assert json.loads((FOLDER / "card.json").read_text("utf-8")) == card()
     seen = found["adherence"]["seen"]
-    assert seen["exact"]["of"] >= 100 and seen["object"]["share"] >= 0.7 and seen["motion"]["low"] >= 0.85
+    assert seen["exact"]["of"] >= 100 and seen["object"]["low"] >= 0.8 and seen["motion"]["low"] >= 0.9
+    assert seen["colour"]["low"] >= 0.9 and found["adherence"]["unseen pair"]["object"]["share"] >= 0.7
     assert found["flicker"]["this"] < found["flicker"]["own noise"]
 
 
@@ -42,7 +43,7 @@ def test_prompts_are_followed() -> None:
     clips = measure.shoot(measure.load(FOLDER), prompts, 20260707, use["steps"], use["cfg"], use["shift"])
     assert clips.shape == (8, FRAMES, SIZE, SIZE, 3)
     got = table([score(c, s) for c, s in zip(clips, scenes, strict=True)])
-    assert got["object"]["share"] >= 0.5 and got["motion"]["share"] >= 0.75 and got["background"]["share"] >= 0.75, got
+    assert got["object"]["share"] >= 0.6 and got["motion"]["share"] >= 0.75 and got["background"]["share"] >= 0.75, got
 
 
 def test_the_diffusers_pipeline_shows_what_the_recipe_shows(monkeypatch: pytest.MonkeyPatch) -> None:

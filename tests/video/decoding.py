@@ -19,6 +19,6 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 vae = load_vae(str(paths.EMBEDDED / "wan-tiny"), Place(torch.device("cpu"), torch.float32))
 assert isinstance(vae, VideoVae)
-z = torch.randn(16, int(sys.argv[1]), 8, 8)
+z = torch.randn(16, int(sys.argv[1]), 16, 16)
 kept = [part for part in vae.parts(z) if sys.argv[2:] == ["keep"]]
 print(peak())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from pipegraph.nodes.video_wan import vae_decode_video
 from ..context import Context
 from .conftest import saved
 from .ltx_tiny import autoencoder
+from .memory import peak
 
 torch.manual_seed(0)
 vae = LtxVae(autoencoder("0.9.1").eval().requires_grad_(False), LTXV.latent, torch.device("cpu"), torch.float32)
@@ -24,4 +24,4 @@ with tempfile.TemporaryDirectory() as folder:
     context = Context(Path(folder), Path(folder))
     latent = {"samples": torch.randn(1, 128, int(sys.argv[1]), 3, 4)}
     saved(save_video(vae_decode_video(latent, vae, context), context, "clip"))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak())

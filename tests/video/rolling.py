@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from pipegraph.nodes.video_io import save_video
 
 from ..context import Context
 from .conftest import saved
+from .memory import peak
 from .tiny import autoencoder, transformer
 
 torch.manual_seed(0)
@@ -36,4 +36,4 @@ with tempfile.TemporaryDirectory() as folder:
     sigmas = torch.tensor([1.0, 0.5, 0.0])
     video = stream_ar_video(Noise(1), guider, sampler_ar_video(3, window=6), sigmas, latent, vae)
     saved(save_video(video, context, "clip"))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak())

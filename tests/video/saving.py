@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from pipegraph.nodes.video_wan import vae_decode_video
 
 from ..context import Context
 from .conftest import saved
+from .memory import peak
 from .tiny import autoencoder
 
 torch.manual_seed(0)
@@ -24,4 +24,4 @@ with tempfile.TemporaryDirectory() as folder:
     context = Context(Path(folder), Path(folder))
     latent = {"samples": torch.randn(1, 16, int(sys.argv[1]), 12, 16)}
     saved(save_video(vae_decode_video(latent, vae, context), context, "clip"))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak())

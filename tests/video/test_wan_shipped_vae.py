@@ -90,8 +90,8 @@ def test_no_flicker_where_chunks_meet(vae: VideoVae, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_length() -> None:
-    """Peak memory of decoding 17 and 197 frames, each in a process of its own, and of keeping the 197."""
-    short, long, kept = (peak(*args) for args in (("5",), ("50",), ("50", "keep")))
+    """Peak memory of decoding 97 and 997 frames, each in a process of its own, and of keeping the 997."""
+    short, long, kept = (peak(*args) for args in (("25",), ("250",), ("250", "keep")))
     assert long < 1.2 * short < kept, (short, long, kept)
 
 

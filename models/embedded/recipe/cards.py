@@ -221,9 +221,8 @@ of the linear codec that defines them (the codec itself: {vae["codec"]} dB).
 
 ## Limits
 
-Objects are soft: their way is right more often than their shape. Where object and background both have a colour, the
-two are sometimes swapped. One object a clip, one direction, steady speed, a still background. Other sizes and lengths
-were not trained.
+Objects are soft: their way and colour are right more often than their shape. One object a clip, one direction, steady
+speed, a still background. Other sizes and lengths were not trained.
 
 {LICENCE}
 """
