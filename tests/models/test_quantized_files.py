@@ -191,8 +191,8 @@ WRONG: list[tuple[str, Tensors, dict[str, str]]] = [
     (r"`a` is stored scaled", {"a__weight": A, "a__comfy_quant": note(format="float8_e4m3fn")}, {}),
     (r"`a` is stored scaled", {"a__weight": I8}, {}),
     # a layout that is not known
-    (r"layer `a` is stored in the format 'nvfp4'.*these are: float8_e4m3fn",
-     {"a__weight": I8, "a__weight_scale": ONE, "a__comfy_quant": note(format="nvfp4")}, {}),
+    (r"layer `a` is stored in the format 'mxfp8'.*these are: float8_e4m3fn",
+     {"a__weight": I8, "a__weight_scale": ONE, "a__comfy_quant": note(format="mxfp8")}, {}),
     (r"`a` is stored in the format None", {"a__weight": I8, "a__weight_scale": ONE, "a__comfy_quant": note()}, {}),
     (r"quantized with smooth, which is not known",
      {"a__weight": I8, "a__weight_scale": ONE, "a__comfy_quant": note(format="int8_tensorwise", smooth=1)}, {}),
