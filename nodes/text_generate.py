@@ -14,6 +14,13 @@ from .llm_generate import Kernels, MaxTokens, WhenCut, reading, replied, set_up,
 from .wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
 
 On = Under("sampling_mode", "on")
+Temperature = Annotated[float, Ge(0), Le(100), Step(0.05), On]
+TopK = Annotated[int, Ge(0), On]
+TopP = Annotated[float, Gt(0), Le(1), Step(0.01), On]
+MinP = Annotated[float, Ge(0), Le(1), Step(0.01), On]
+RepetitionPenalty = Annotated[float, Gt(0), Le(10), Step(0.01), On]
+PresencePenalty = Annotated[float, Ge(-10), Le(10), Step(0.1), On]
+DrawnBy = Annotated[SeedInt, On]
 Heard = Annotated[Audio, Needs("sounds", "reads text and pictures and cannot hear")]
 FRAMES = 24
 """Of a video in a second; one of so many is shown."""
@@ -38,13 +45,13 @@ def text_generate(
     audio: Heard | None = None,
     max_length: MaxTokens = 512,
     sampling_mode: Literal["on", "off"] = "off",
-    temperature: Annotated[float, Ge(0), Le(100), Step(0.05), On] = 0.7,
-    top_k: Annotated[int, Ge(0), On] = 64,
-    top_p: Annotated[float, Gt(0), Le(1), Step(0.01), On] = 0.95,
-    min_p: Annotated[float, Ge(0), Le(1), Step(0.01), On] = 0.05,
-    repetition_penalty: Annotated[float, Gt(0), Le(10), Step(0.01), On] = 1.05,
-    seed: Annotated[SeedInt, On] = 0,
-    presence_penalty: Annotated[float, Ge(-10), Le(10), Step(0.1), On] = 0.0,
+    temperature: Temperature = 0.7,
+    top_k: TopK = 64,
+    top_p: TopP = 0.95,
+    min_p: MinP = 0.05,
+    repetition_penalty: RepetitionPenalty = 1.05,
+    seed: DrawnBy = 0,
+    presence_penalty: PresencePenalty = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
     system: LongText = "",
@@ -99,8 +106,8 @@ def text_generate(
         )  # fmt: skip
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
     if use_default_template:
-        switch: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
-        _, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=_shown(image, video))
+        thought: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
+        _, tokens = written_chat(ctx, llm, prompt, system, tools, thought, image=_shown(image, video))
     elif image is not None or video is not None or system or tools:
         raise ValueError("image, video, system and tools are parts of a chat, and use_default_template is off")
     else:

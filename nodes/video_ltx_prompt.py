@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from annotated_types import Ge, Gt, Le
-
-from pipegraph.runtime.node import NodeEvent, RunContext, Step, node
+from pipegraph.runtime.node import NodeEvent, RunContext, node
 
 from .llm import LongText, SeenImage
 from .llm_generate import MaxTokens
-from .text_generate import Heard, On, text_generate
-from .wire import LLM, Clip, SeedInt
+from .text_generate import (
+    DrawnBy,
+    Heard,
+    MinP,
+    PresencePenalty,
+    RepetitionPenalty,
+    Temperature,
+    TopK,
+    TopP,
+    text_generate,
+)  # fmt: skip
+from .wire import LLM, Clip
 
 _KEEP: Final = """
 Keep everything that the request asks for, word for word where it is to be spoken, and add no persons, no speech, no cut
@@ -42,13 +50,13 @@ def text_generate_ltx2_prompt(
     audio: Heard | None = None,
     max_length: MaxTokens = 512,
     sampling_mode: Literal["on", "off"] = "on",
-    temperature: Annotated[float, Ge(0), Le(100), Step(0.05), On] = 0.7,
-    top_k: Annotated[int, Ge(0), On] = 64,
-    top_p: Annotated[float, Gt(0), Le(1), Step(0.01), On] = 0.95,
-    min_p: Annotated[float, Ge(0), Le(1), Step(0.01), On] = 0.05,
-    repetition_penalty: Annotated[float, Gt(0), Le(10), Step(0.01), On] = 1.05,
-    seed: Annotated[SeedInt, On] = 0,
-    presence_penalty: Annotated[float, Ge(-10), Le(10), Step(0.1), On] = 0.0,
+    temperature: Temperature = 0.7,
+    top_k: TopK = 64,
+    top_p: TopP = 0.95,
+    min_p: MinP = 0.05,
+    repetition_penalty: RepetitionPenalty = 1.05,
+    seed: DrawnBy = 0,
+    presence_penalty: PresencePenalty = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
     mtp: Literal["auto", "off"] = "auto",
