@@ -10,15 +10,17 @@ import math
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 ENTRY_BYTES: Final = 256
 """Assumed cost of an entry besides its tensors."""
 MAX_CHECKED: Final = 1 << 30
 """Larger tensors are not searched for NaN."""
+MAX_TRAILS: Final = 1 << 16
+"""Of so many results it is remembered what their nodes said."""
 _SMALL: Final = frozenset((int, bool, type(None)))
 
 
@@ -31,6 +33,14 @@ class Measure:
 
 
 NOTHING: Final = Measure({})
+
+
+class Trail(NamedTuple):
+    """What a node said while it made a result, and the keys of the results that it was made of."""
+
+    warnings: Sequence[str] = ()
+    notes: Mapping[str, Any] = {}
+    sources: frozenset[str] = frozenset()
 
 
 def measure(values: tuple[Any, ...]) -> Measure:
@@ -100,6 +110,7 @@ class MemoryCache:
         self.nbytes = 0
         self._entries: OrderedDict[str, tuple[tuple[Any, ...], dict[int, int]]] = OrderedDict()
         self._holders: dict[int, int] = {}
+        self._trails: OrderedDict[str, Trail] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -130,9 +141,23 @@ class MemoryCache:
             while self.nbytes > self.limit:
                 self._drop(next(iter(self._entries)))
 
+    def trail(self, key: str) -> Trail:
+        """What was said while the result under ``key`` was made; it is kept longer than the result."""
+        with self._lock:
+            return self._trails.get(key, Trail())
+
+    def remember(self, key: str, trail: Trail) -> None:
+        """Keep what was said while the result under ``key`` was made."""
+        with self._lock:
+            self._trails[key] = trail
+            self._trails.move_to_end(key)
+            if len(self._trails) > MAX_TRAILS:
+                self._trails.popitem(last=False)
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            self._trails.clear()
             self._entries.clear()
             self._holders.clear()
             self.nbytes = 0

@@ -14,7 +14,7 @@ from pipegraph.graphs.errors import Problem, shown
 
 from . import files, sharing
 from . import record as record_of
-from .cache import MemoryCache, measure
+from .cache import MemoryCache, Trail, measure
 from .catalog import Entry
 from .context import Context, Given, Linked, Wanted
 from .errors import Cancelled, RunError
@@ -77,6 +77,8 @@ class Execution:
         self.cached: list[str] = []
         self.timings: dict[str, float] = {}
         self.notes: dict[str, dict[str, Any]] = {}
+        self.hits: list[int] = []
+        self.recalled: set[int] = set()
         self.warnings: list[tuple[str, str]] = []
         self.saved: list[Saved] = []
         self._temp_dir = temp_dir
@@ -161,9 +163,11 @@ class Execution:
         return sorted(found)
 
     def tell_cached(self, told: int) -> None:
-        """An event for each node found in the cache after the first ``told``."""
-        for id in self.cached[told:]:
-            self.log.emit("cached", id, self.plan.checked.nodes[id].title)
+        """An event for each node found in the cache after the first ``told``, and what was said when it ran."""
+        for i in self.hits[told:]:
+            node = self.plan.steps[i].node
+            self.log.emit("cached", node.id, node.title)
+            self.recall(i)
 
     def wanted(self, targets: Iterable[int]) -> list[int]:
         """The steps that must run to give the targets, in order; what the cache holds is taken from it."""
@@ -180,6 +184,7 @@ class Execution:
                 values[i] = hit
                 self.done[i] = 1
                 self.cached.append(step.node.id)
+                self.hits.append(i)
                 continue
             found.add(i)
             lazy = step.node.entry.lazy
@@ -317,7 +322,26 @@ class Execution:
         if not measured.finite:
             self.warn(step.node.id, step.node.title, "the result holds NaN or infinite numbers; it is not cached")
         elif step.cacheable:
+            own = [message for id, message in self.warnings if id == step.node.id]
+            used = frozenset(self.plan.steps[i].key for _, i, _ in step.links if self.values[i] is not None)
+            self.cache.remember(step.key, Trail(own, self.notes.get(step.node.id, {}), used))
             self.cache.put(step.key, outputs, measured.parts)
+
+    def recall(self, index: int) -> None:
+        """Say again what was said while a result from the cache was made, and those that it was made of."""
+        stack = [index]
+        while stack:
+            i = stack.pop()
+            step = self.plan.steps[i]
+            if i in self.recalled or step.node.id in self.timings:
+                continue
+            self.recalled.add(i)
+            trail = self.cache.trail(step.key)
+            for message in trail.warnings:
+                self.warn(step.node.id, step.node.title, message)
+            if trail.notes:
+                self.notes[step.node.id] = {**trail.notes}
+            stack.extend(source for _, source, _ in step.links if self.plan.steps[source].key in trail.sources)
 
     def warn(self, node: str, title: str, message: str) -> None:
         self.warnings.append((node, message))

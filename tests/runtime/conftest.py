@@ -271,8 +271,20 @@ def where(ctx: RunContext) -> str:
     return f"{ctx.node_id} {ctx.device} {ctx.dtype} {sorted(ctx.reproduce)}"
 
 
+@node("Doubt", category="toy")
+def doubt(ctx: RunContext, value: int) -> int:
+    """Give a value back, and say that it was not used whole.
+
+    Args:
+        value: What to give back.
+    """
+    ctx.warn(f"{value} was not used whole")
+    ctx.note("used", value)
+    return value
+
+
 NODES = (
-    add, divide, half, draw, load_model, count, read, switch, same, pair, now, fail, steps, save, where,
+    doubt, add, divide, half, draw, load_model, count, read, switch, same, pair, now, fail, steps, save, where,
 )  # fmt: skip
 
 

@@ -191,6 +191,21 @@ def test_values_that_come_over_links_keep_the_limits(go: Go) -> None:
         go({"s": ("Same", {"value": "x"}), "d": ("Divide", {"a": ["s", 0]})}, "d")
 
 
+def test_what_was_said_is_said_again_of_cached_results(go: Go, calls: Calls) -> None:
+    """Also of nodes before the one that is cached, and not of the side of a switch that was not used."""
+    nodes = {
+        "y": ("Doubt", {"value": 1}), "n": ("Doubt", {"value": 2}), "a": ("Add", {"a": ["y", 0]}),
+        "s": ("Switch", {"which": True, "yes": ["a", 0], "no": ["n", 0]}),
+    }  # fmt: skip
+    go({"n": nodes["n"]}, "n")
+    first = go(nodes, "s")
+    assert first.warnings == ["1 was not used whole"] and first.notes == {"y": {"used": 1}}
+    again = go(nodes, "s")
+    assert again.cached == ["s"] and calls["Add"] == 1
+    assert again.warnings == first.warnings and again.notes == first.notes
+    assert [e.kind for e in again.events.since(0)] == ["plan", "cached", "warning", "done"]
+
+
 def test_unsound_results_are_said_and_not_cached(go: Go, calls: Calls) -> None:
     nodes = {"d": ("Draw", {"seed": 1, "tiled": True})}
     assert "NaN" in go(nodes, "d").warnings[0]
