@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from .picture import MAX_TEXT
+from pipegraph.limits import TEXT_BYTES
 
 _EBML: Final = b"\x1aE\xdf\xa3"
 _SEGMENT, _TAGS, _TAG, _SIMPLE, _NAME, _STRING = 0x18538067, 0x1254C367, 0x7373, 0x67C8, 0x45A3, 0x4487
@@ -22,7 +22,7 @@ def is_clip(data: bytes) -> bool:
 
 
 def texts(file: BinaryIO) -> dict[str, str]:
-    """Texts of a clip by key, in small letters. What is damaged, cut off or longer than ``MAX_TEXT`` is left out."""
+    """Texts of a clip by key, in small letters. What is damaged, cut off or longer than ``TEXT_BYTES`` is left out."""
     file.seek(0)
     head = file.read(12)
     end = file.seek(0, 2)
@@ -41,7 +41,7 @@ def texts(file: BinaryIO) -> dict[str, str]:
 
 def _read(file: BinaryIO, at: int, size: int) -> bytes:
     """So many bytes from a place on; none if there are too many or too few."""
-    if not 0 <= size <= MAX_TEXT:
+    if not 0 <= size <= TEXT_BYTES:
         return b""
     file.seek(at)
     data = file.read(size)
@@ -128,7 +128,7 @@ def _gif(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
                 if not size[0]:
                     break
                 block = file.read(size[0])
-                if comment and len(data) < MAX_TEXT:
+                if comment and len(data) < TEXT_BYTES:
                     data += block
             for line in bytes(data).split(b"\n"):
                 key, colon, text = line.partition(b":")

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pipegraph.limits import GRAPH_DEPTH
+
 from . import clip, picture, ready_made, strict_json
 from .bulk import bulk
 from .errors import GraphError, Problem, nearest, shown
@@ -301,8 +303,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         raise ValueError(f"{value} is no JSON number")
     if kind in _SCALARS:
         return value
-    if depth >= strict_json.MAX_DEPTH:
-        raise ValueError(f"nested deeper than {strict_json.MAX_DEPTH} levels")
+    if depth >= GRAPH_DEPTH:
+        raise ValueError(f"nested deeper than {GRAPH_DEPTH} levels")
     if kind in (list, tuple):
         return [plain(v, depth + 1) for v in value]
     if isinstance(value, Mapping) and all(type(k) is str for k in value):

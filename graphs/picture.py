@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-MAX_TEXT: Final = 64 << 20
-"""Most bytes of one unpacked text: a small file can unpack to more than memory."""
+from pipegraph.limits import TEXT_BYTES
+
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _EXIF_IFD: Final = 0x8769
 
@@ -37,7 +37,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def texts(data: bytes) -> dict[str, str]:
-    """Texts of a picture by key. What is damaged, cut off or longer than ``MAX_TEXT`` is left out."""
+    """Texts of a picture by key. What is damaged, cut off or longer than ``TEXT_BYTES`` is left out."""
     if data.startswith(_PNG):
         return _png_texts(data)
     try:
@@ -81,7 +81,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _unpack(data: bytes) -> bytes:
     unpacker = zlib.decompressobj()
-    text = unpacker.decompress(data, MAX_TEXT)
+    text = unpacker.decompress(data, TEXT_BYTES)
     if not unpacker.eof:
         raise ValueError("cut off or too long")
     return text

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Final
+from typing import Any
+
+from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH, NUMBER_DIGITS
 
 from .errors import GraphError, Problem
-
-MAX_BYTES: Final = 64 << 20
-MAX_DEPTH: Final = 64
-MAX_DIGITS: Final = 4000
 
 _TOKEN = re.compile(
     r'[ \t\r\n]*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<number>-?\d[\d.eE+-]*)'
@@ -29,10 +27,10 @@ class _Wrong(ValueError):
 
 
 def decode(data: bytes, source: str = "") -> str:
-    """UTF-8 text, with or without byte order mark, of at most ``MAX_BYTES``."""
-    if len(data) > MAX_BYTES:
+    """UTF-8 text, with or without byte order mark, of at most ``GRAPH_BYTES``."""
+    if len(data) > GRAPH_BYTES:
         message = "the file is too large for a graph"
-        raise GraphError([_problem("too_large", message, source, f"{len(data)} bytes", f"at most {MAX_BYTES}")])
+        raise GraphError([_problem("too_large", message, source, f"{len(data)} bytes", f"at most {GRAPH_BYTES}")])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -59,7 +57,7 @@ def parse(text: str) -> Any:
         problems = faults(text)
     except ValueError as e:
         problems = faults(text) or [_problem("invalid_json", f"not valid JSON: {e}")]
-    raise GraphError(problems or [_problem("too_deep", f"nested deeper than {MAX_DEPTH} levels")])
+    raise GraphError(problems or [_problem("too_deep", f"nested deeper than {GRAPH_DEPTH} levels")])
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -94,8 +92,8 @@ def faults(text: str) -> list[Problem]:
 
         if token in ("{", "["):
             stack.append((set() if token == "{" else None, [""]))
-            if len(stack) == MAX_DEPTH + 1:
-                add("too_deep", f"nested deeper than {MAX_DEPTH} levels")
+            if len(stack) == GRAPH_DEPTH + 1:
+                add("too_deep", f"nested deeper than {GRAPH_DEPTH} levels")
             key_next = token == "{"
         elif token in ("}", "]"):
             if not stack:
@@ -113,7 +111,7 @@ def faults(text: str) -> list[Problem]:
                 stack[-1][0].add(value)
                 stack[-1][1][0] = value
                 key_next = False
-        elif kind == "number" and (len(token) > MAX_DIGITS or math.isinf(_number(token))):
+        elif kind == "number" and (len(token) > NUMBER_DIGITS or math.isinf(_number(token))):
             add("number_too_large", "the number is too large", token[:20] + ("…" if len(token) > 20 else ""))
         elif kind == "word" and token not in ("true", "false", "null"):
             add("not_finite", "JSON has no such number", token)

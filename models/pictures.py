@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from PIL import Image, ImageSequence, PngImagePlugin
 
+from pipegraph.limits import PICTURE_PIXELS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 _ORIENTATION: Final = 0x0112
 """EXIF tag: 1 upright, 2..8 the turns and mirrorings that :func:`_upright` undoes."""
-MAX_PIXELS: Final = 178_956_970
-"""Most pixels of one file, all frames together; a guard against small files that unpack to more than memory."""
 
 
 def read_picture(path: Path) -> tuple[Tensor, Tensor]:
@@ -48,8 +48,8 @@ def read_picture(path: Path) -> tuple[Tensor, Tensor]:
 def _frames(file: Image.Image) -> list[Pixels]:
     """Every frame as large as the first; of a file with several views of one scene (MPO) the first alone."""
     count = 1 if file.format == "MPO" else getattr(file, "n_frames", 1)
-    if file.width * file.height * count > MAX_PIXELS:
-        raise OSError(f"{count} frames of {file.width}x{file.height} are more than {MAX_PIXELS} pixels")
+    if file.width * file.height * count > PICTURE_PIXELS:
+        raise OSError(f"{count} frames of {file.width}x{file.height} are more than {PICTURE_PIXELS} pixels")
     found: list[Pixels] = []
     for _, frame in zip(range(count), ImageSequence.Iterator(file), strict=False):
         made = _rgba(frame)

@@ -13,8 +13,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-MAX_HEADER: Final = 100_000_000
-"""Bytes; safetensors' own limit."""
+from pipegraph.limits import HEADER_BYTES
+
 DTYPE_BITS: Final = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
     "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "NVFP4": 4,
@@ -71,7 +71,7 @@ def _read(path: Path, size: int, _changed: int) -> Header:
             return read_gguf(path)
         _refuse_pickles(path, start)
         length = int.from_bytes(start, "little")
-        if size < 8 or length > min(MAX_HEADER, size - 8):
+        if size < 8 or length > min(HEADER_BYTES, size - 8):
             raise LoadError(f"{path} is no safetensors file, or it is cut off")
         raw = file.read(length)
     try:

@@ -53,7 +53,7 @@ def test_the_first_of_a_repeated_key_counts() -> None:
 
 
 def test_a_text_that_unpacks_to_more_than_the_limit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "MAX_TEXT", 1000)
+    monkeypatch.setattr(picture, "TEXT_BYTES", 1000)
     assert len(texts(with_chunk(b"zTXt", b"k\0\0" + zlib.compress(b"x" * 1000)))["k"]) == 1000
     bomb = zlib.compress(b"x" * 1001)
     assert texts(with_chunk(b"zTXt", b"k\0\0" + bomb)) == {}

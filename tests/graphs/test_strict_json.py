@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipegraph.graphs.errors import GraphError
-from pipegraph.graphs.strict_json import MAX_DEPTH, decode, parse
+from pipegraph.graphs.strict_json import decode, parse
+from pipegraph.limits import GRAPH_DEPTH
 
 
 def problems(text: str) -> list[tuple[str, str]]:
@@ -31,8 +32,8 @@ def test_sound_text_is_read() -> None:
         ('{"a": "\\udc00"}', "bad_text", "line 1, column 7 (a)"),
         ('{"a": 1,}', "invalid_json", "line 1, column 9"),
         ("", "invalid_json", "line 1, column 1"),
-        ("[" * 100_000, "too_deep", f"line 1, column {MAX_DEPTH + 1}"),
-        ('{"a":' * 100_000 + "1" + "}" * 100_000, "too_deep", f"line 1, column {5 * MAX_DEPTH + 1} (a.a.a.a.a.a)"),
+        ("[" * 100_000, "too_deep", f"line 1, column {GRAPH_DEPTH + 1}"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "too_deep", f"line 1, column {5 * GRAPH_DEPTH + 1} (a.a.a.a.a.a)"),
     ],
 )
 def test_each_fault_has_its_code_and_place(text: str, code: str, place: str) -> None:

@@ -1,0 +1,24 @@
+"""The most that a file or a graph may cost before it is refused. Standard library only; every folder may import it.
+
+A reader checks its limit before it does the work, so that a small file cannot take the machine. ``docs/limits.md``
+lists these constants; a test keeps the page equal to this file.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GRAPH_BYTES: Final = 64 << 20
+"""Bytes of a graph file."""
+GRAPH_DEPTH: Final = 64
+"""Levels of lists and objects inside each other in a graph file."""
+NUMBER_DIGITS: Final = 4000
+"""Digits of a number in a graph file."""
+PROBLEMS: Final = 100
+"""Problems that one answer lists; the others are counted."""
+TEXT_BYTES: Final = 64 << 20
+"""Bytes of all texts that a picture or video file carries, unpacked."""
+PICTURE_PIXELS: Final = 178_956_970
+"""Pixels of a picture file, all its frames together."""
+HEADER_BYTES: Final = 100_000_000
+"""Bytes of the header of a safetensors file (safetensors' own limit)."""
