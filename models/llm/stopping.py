@@ -17,7 +17,11 @@ BROKEN = "\ufffd"
 
 @dataclass(slots=True)
 class TextStream:
-    """The text of one sequence of ids."""
+    """The text of one sequence of ids.
+
+    Tokens that stand for one byte each (``<0xE6>``) become text when another token ends their row: only then is it
+    known whether all of them together are characters. Any other text may only change in its last character.
+    """
 
     tokenizer: Tokenizer
     control: bool = False
@@ -25,25 +29,37 @@ class TextStream:
     _ids: list[int] = field(default_factory=list)
     """Shown last, as context (some tokens read otherwise at a beginning), then those not shown yet."""
     _context: int = 0
+    """How many of the ids are context."""
+    _shown: int = 0
+    """How many characters of the text of the ids have been shown."""
 
     def push(self, id: int) -> str:
         """The text that has become sure by one id more."""
+        if not self.tokenizer.shows(id, control=self.control):
+            return ""
         self._ids.append(id)
-        before, text = self._decode(self._context), self._decode(len(self._ids))
-        if text.endswith(BROKEN) or not text.startswith(before):
-            return ""  # the rest of a character may follow
-        if text != before:
+        if id in self.tokenizer.byte_ids:
+            return ""
+        text = self._decode()
+        sure = len(text) - text.endswith(BROKEN)  # the rest of a character may follow
+        new, self._shown = text[self._shown : sure], max(self._shown, sure)
+        if new and sure == len(text):
             self._ids, self._context = self._ids[self._context :], len(self._ids) - self._context
-        return text[len(before) :]
+            self._shown = len(self._decode())
+        return new
+
+    def pending(self) -> str:
+        """What is held back, as it reads if no id follows."""
+        return self._decode()[self._shown :]
 
     def finish(self) -> str:
-        """What was held back."""
-        before, text = self._decode(self._context), self._decode(len(self._ids))
-        self._context = len(self._ids)
-        return text[len(before) :]
+        """What was held back; nothing follows."""
+        text = self.pending()
+        self._shown += len(text)
+        return text
 
-    def _decode(self, count: int) -> str:
-        return self.tokenizer.decode(self._ids[:count], control=self.control)
+    def _decode(self) -> str:
+        return self.tokenizer.decode(self._ids, control=self.control)
 
 
 @dataclass(slots=True)
@@ -72,7 +88,12 @@ class Stopper:
         row = self._row(sequence)
         if row.stopped:
             return "", True
-        return self._show(row, row.text.push(id))
+        text, stopped = self._show(row, row.text.push(id))
+        pending = row.text.pending() if self._stop and not stopped else ""
+        if pending and BROKEN not in pending and any(s in row.held + pending for s in self._stop):
+            rest, stopped = self._show(row, row.text.finish())
+            text += rest
+        return text, stopped
 
     def finish(self, sequence: int) -> str:
         """What was held back of a sequence that ends without a stop string."""

@@ -87,6 +87,17 @@ class Tokenizer:
         ends = {i for text, i in self.control.items() if text in END_OF_TURN}
         return frozenset(ends if self.fast.eos_token_id is None else ends | {self.fast.eos_token_id})
 
+    @cached_property
+    def byte_ids(self) -> frozenset[int]:
+        """Ids of the tokens ``<0x00>`` to ``<0xFF>`` of a tokenizer that falls back to bytes; none of any other."""
+        ids = [self.fast.backend_tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        falls_back = ids[0x41] is not None and self.decode([ids[0x41]]) == "A"
+        return frozenset(i for i in ids if i is not None) if falls_back else frozenset()
+
+    def shows(self, id: int, *, control: bool = False) -> bool:
+        """Whether ``decode`` reads an id at all; it skips special ones unless ``control``, and those that are none."""
+        return (control or id not in self.special_ids) and self.fast.backend_tokenizer.id_to_token(id) is not None
+
     def encode(self, text: str, *, control: bool = False) -> tuple[int, ...]:
         """The ids of a text.
 

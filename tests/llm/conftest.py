@@ -75,3 +75,26 @@ def llm_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -
 @pytest.fixture(scope="session")
 def make() -> Any:
     return train
+
+
+def byte_fallback(*, strip: bool = True) -> Tokenizer:
+    """A tokenizer of single letters and bytes with the decoder of Llama 2; without ``strip`` that of Gemma."""
+    from tokenizers import Tokenizer as Backend
+    from tokenizers import decoders, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["<unk>", "<s>", "</s>"]
+    pieces = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *"▁abcdefghijklmnopqrstuvwxyzEND.é"]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    backend = Backend(models.BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<unk>"))
+    backend.add_special_tokens(special)
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    backend.decoder = decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if strip else steps)
+    named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    return Tokenizer(PreTrainedTokenizerFast(tokenizer_object=backend, **named))
+
+
+@pytest.fixture(scope="session", params=[True, False], ids=["llama2", "gemma"])
+def falling_back(request: pytest.FixtureRequest) -> Tokenizer:
+    return byte_fallback(strip=request.param)

@@ -60,6 +60,69 @@ def test_broken_bytes_hold_back_nothing_for_ever(tokenizer: Tokenizer) -> None:
     assert "fox" in "".join(shown[:-1])
 
 
+def cut_texts(tokenizer: Tokenizer, count: int) -> list[list[int]]:
+    """Ids of random texts, cut anywhere, with bytes and special tokens strewn in."""
+    chance = random.Random(1)
+    strewn = [*sorted(tokenizer.byte_ids), *sorted(tokenizer.special_ids), tokenizer.size + 5]
+    rows = []
+    for _ in range(count):
+        ids = ids_of(tokenizer, "".join(chance.choices("日本é😀👍🏽 ab.\ufffd", k=8)))[: chance.randint(1, 24)]
+        for _ in range(chance.choice((0, 0, 1, 2))):
+            ids.insert(chance.randint(0, len(ids)), chance.choice(strewn))
+        rows.append(ids)
+    return rows
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_pieces_of_random_cuts_add_up_to_the_text_of_all_ids(falling_back: Tokenizer, control: bool) -> None:
+    wrong = []
+    for ids in cut_texts(falling_back, 1500):
+        stream = TextStream(falling_back, control)
+        shown = "".join(map(stream.push, ids)) + stream.finish()
+        if shown != falling_back.fast.decode(ids, skip_special_tokens=not control):
+            wrong.append(ids)
+    assert not wrong
+
+
+def test_pieces_of_random_cuts_of_byte_level_ids_add_up(tokenizer: Tokenizer) -> None:
+    wrong = []
+    for ids in cut_texts(tokenizer, 500):
+        stream = TextStream(tokenizer)
+        if "".join(map(stream.push, ids)) + stream.finish() != tokenizer.decode(ids):
+            wrong.append(ids)
+    assert not wrong
+
+
+def test_text_of_single_bytes_is_shown_when_their_row_ends(falling_back: Tokenizer) -> None:
+    stream = TextStream(falling_back)
+    first, *rest = ids_of(falling_back, "a日b")[-5:]
+    assert stream.push(first).strip() == "a"
+    assert [stream.push(id) for id in rest] == ["", "", "", "日b"]
+
+
+def test_a_bad_byte_hides_neither_what_follows_nor_stop_strings(falling_back: Tokenizer) -> None:
+    bad = falling_back.fast.convert_tokens_to_ids("<0x80>")
+    ids = ids_of(falling_back, "日END and more")
+    ids.insert(ids.index(falling_back.fast.convert_tokens_to_ids("E")), bad)
+    shown, stopped = run(falling_back, ids, ["END"])
+    assert stopped
+    assert "".join(shown).strip() == "\ufffd" * 4  # as one row of bytes it is no text
+    assert len(shown) == ids.index(falling_back.fast.convert_tokens_to_ids("D")) + 1
+
+
+def test_a_stop_string_of_single_bytes_ends_at_its_last_byte(falling_back: Tokenizer) -> None:
+    ids = ids_of(falling_back, "a日本語")
+    shown, stopped = run(falling_back, ids, ["本"])
+    assert stopped
+    assert "".join(shown).strip() == "a日"
+    assert len(shown) == len(ids) - 3
+
+
+def test_bad_bytes_of_byte_level_ids_are_shown_one_behind(tokenizer: Tokenizer) -> None:
+    stream, bad = TextStream(tokenizer), bytes_of(tokenizer, "日")[1]
+    assert [stream.push(bad) for _ in range(4)] == ["", *["\ufffd"] * 3]
+
+
 def test_special_tokens_are_no_text(tokenizer: Tokenizer) -> None:
     ids = [*ids_of(tokenizer, "a"), tokenizer.control["<|im_end|>"], *ids_of(tokenizer, " b")]
     for control, text in ((False, "a b"), (True, "a<|im_end|> b")):
