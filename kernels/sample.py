@@ -20,6 +20,8 @@ from .triton import available
 
 Setting: TypeAlias = float | Tensor
 _WORD = 0xFFFFFFFF
+LEAST_TEMPERATURE = torch.finfo(torch.float32).tiny
+"""A smaller temperature counts as 0: the numbers below it are rounded away, and not alike on all devices."""
 
 
 class Signature(NamedTuple):
@@ -46,11 +48,11 @@ def sample(
 
     Args:
         logits: (B, V), float; at least one of a row is finite. -inf is never drawn.
-        temperature: Divides the logits; 0 takes the best, the first of equals. This and what follows is one value for
-            all rows or a tensor (B,).
+        temperature: Divides the logits; 0, and what is below ``LEAST_TEMPERATURE``, takes the best, the first of
+            equals. This and what follows is one value for all rows or a tensor (B,).
         top_k: 0 keeps all.
         top_p: 1 keeps all.
-        min_p: 0 keeps all.
+        min_p: 0 keeps all, 1 and more only the best.
         seed: Key of the stream, 64 bits.
         offset: Position in the stream, e.g. the count of tokens so far: each gives another number.
         backend: Name of the back end to use.
@@ -64,10 +66,17 @@ def sample(
     settings = (temperature, top_k, top_p, min_p, seed, offset)
     shapes = tuple(s.shape if isinstance(s, Tensor) else None for s in settings)
     run = OP.pick((logits.shape, logits.dtype, logits.device, shapes), backend).fn
+    most = torch.finfo(torch.float32).max
+    bounded = (_between(temperature, 0, most), _between(top_k, 0, logits.shape[1]), top_p, _between(min_p, 0, 1))
     kinds = (torch.float32, torch.int32, torch.float32, torch.float32, torch.int64, torch.int64)
-    rows = [_row(s, kind, logits) for s, kind in zip(settings, kinds, strict=True)]
-    out: Tensor = run(logits, *rows)
+    heat, *rows = (_row(s, kind, logits) for s, kind in zip((*bounded, seed, offset), kinds, strict=True))
+    out: Tensor = run(logits, heat.masked_fill(heat < LEAST_TEMPERATURE, 0), *rows)
     return out
+
+
+def _between(setting: Setting, least: float, most: float) -> Setting:
+    """A setting beyond whose bounds nothing changes, where it can be computed with."""
+    return setting.clamp(least, most) if isinstance(setting, Tensor) else min(max(setting, least), most)
 
 
 def _row(setting: Any, dtype: torch.dtype, logits: Tensor) -> Tensor:
@@ -129,8 +138,8 @@ def _draw(
 
 def kept_weights(wide: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor) -> Tensor:
     """(B, V): what each token weighs in a draw, 0 if it is not kept; the best weighs 1. Settings are (B,) tensors."""
-    scaled = wide / temperature.masked_fill(temperature <= 0, 1).to(wide)[:, None]
-    p = (scaled - scaled.amax(-1, keepdim=True)).exp()
+    below = wide - wide.amax(-1, keepdim=True)  # first, for a small temperature takes quotients beyond all numbers
+    p = (below / temperature.masked_fill(temperature <= 0, 1).to(wide)[:, None]).exp()
     p = _top_k(p, wide, top_k)
     p = _top_p(p, wide, top_p)
     return p.masked_fill(p < min_p.to(wide)[:, None] * p.amax(-1, keepdim=True), 0)

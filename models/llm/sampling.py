@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.sample import kept_weights, sample
+from pipegraph.kernels.sample import LEAST_TEMPERATURE, kept_weights, sample
+
+_MOST = torch.finfo(torch.float32).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class SamplingParams:
     """Settings of a decode. Each rule is off at its default."""
 
     temperature: float = 0.0
-    """0 takes the most probable token, the lowest id of equals."""
+    """0 takes the most probable token, the lowest id of equals; so does what float32 cannot hold (1e-38)."""
     top_k: int = 0
     """Keep the k most probable; 0: all."""
     top_p: float = 1.0
@@ -45,7 +47,7 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         checks = (
-            ("temperature", 0 <= self.temperature < math.inf, "at least 0 (0: greedy)"),
+            ("temperature", 0 <= self.temperature <= _MOST, f"from 0 (greedy) to {_MOST:.1e}"),
             ("top_k", self.top_k >= 0, "at least 0 (0: off)"),
             ("top_p", 0 < self.top_p <= 1, "above 0, at most 1 (1: off)"),
             ("min_p", 0 <= self.min_p <= 1, "from 0 to 1 (0: off)"),
@@ -60,6 +62,11 @@ class SamplingParams:
         for name, holds, need in checks:
             if not holds:
                 raise ValueError(f"{name} must be {need}; got {getattr(self, name)!r}")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most probable token is taken and none is drawn."""
+        return self.temperature < LEAST_TEMPERATURE
 
 
 class Chooser:
@@ -125,17 +132,17 @@ class Chooser:
             stream: Another number gives draws that are independent of these.
 
         Raises:
-            ValueError: a row holds NaN, or forbids all tokens.
+            ValueError: a row holds NaN or an infinite logit, or forbids all tokens.
         """
         p = self.params
-        if p.temperature == 0:
+        if p.greedy:
             chosen = logits.argmax(-1)
         else:
             seeds, offsets = self.stream(sequences, positions, stream, logits.device)
             chosen = sample(logits, p.temperature, p.top_k, p.top_p, p.min_p, seed=seeds, offset=offsets)
-        best = logits.amax(-1) if p.temperature else logits.gather(1, chosen[:, None])[:, 0]
+        best = logits.gather(1, chosen[:, None])[:, 0] if p.greedy else logits.amax(-1)
         if not bool(best.isfinite().all()):
-            raise ValueError("no token can be chosen: the logits hold NaN, or all tokens are forbidden")
+            raise ValueError(f"no token can be chosen: {_why_none(best)}")
         ids: list[int] = chosen.tolist()
         return ids
 
@@ -150,13 +157,22 @@ class Chooser:
     def probabilities(self, logits: Tensor) -> Tensor:
         """float64 [rows, V]: how probably ``draw`` takes each token of ruled logits."""
         p = self.params
-        if p.temperature == 0:
+        if p.greedy:
             return torch.zeros_like(logits, dtype=torch.float64).scatter_(1, logits.argmax(-1, keepdim=True), 1)
         settings = [
             torch.full((len(logits),), x, device=logits.device) for x in (p.temperature, p.top_k, p.top_p, p.min_p)
         ]
         weights = kept_weights(logits.double(), *settings)
         return weights / weights.sum(-1, keepdim=True)
+
+
+def _why_none(best: Tensor) -> str:
+    """What is wrong with rows whose best logits are these."""
+    if bool(best.isnan().any()):
+        return "the model's logits are not numbers (NaN); its weights or its data type are broken"
+    if bool((best > 0).logical_and(best.isinf()).any()):
+        return "a logit is infinite; repetition_penalty, presence_penalty or logit_bias is beyond what float32 can hold"
+    return "all tokens are forbidden by logit_bias, min_tokens or the form of the reply"
 
 
 def _signed(seed: int) -> int:

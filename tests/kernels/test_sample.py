@@ -53,6 +53,26 @@ def test_temperature_0_takes_the_best_and_the_first_of_equals(backend: str) -> N
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("temperature", [1e-46, 1e-40, 1e-38, 2e-38, 1e-30, 1e-3])
+def test_a_small_temperature_draws_the_best_and_never_what_is_hidden(backend: str, temperature: float) -> None:
+    x = torch.tensor([[1.0, 2, 3, -math.inf], [-math.inf, -1e30, -math.inf, -3e38], [5, 4, -3e38, 3e38]])
+    for heat in (temperature, torch.full((3,), temperature, dtype=torch.float64)):
+        assert sample(x, heat, seed=torch.arange(3), backend=backend).tolist() == [2, 1, 3]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_settings_beyond_their_bounds_are_as_at_them(backend: str) -> None:
+    x, n = torch.tensor([[1.0, 2, -math.inf, 3]]).expand(64, -1), torch.arange(64)
+    hot = sample(x, 1e300, offset=n, backend=backend)
+    assert sorted(set(hot.tolist())) == [0, 1, 3]
+    whole = sample(x, offset=n, backend=backend)
+    assert torch.equal(sample(x, top_k=2**40, offset=n, backend=backend), whole)
+    assert torch.equal(sample(x, top_k=torch.full((64,), 2**40), offset=n, backend=backend), whole)
+    assert set(sample(x, min_p=2.0, offset=n, backend=backend).tolist()) == {3}
+    assert set(sample(x, top_p=0.0, offset=n, backend=backend).tolist()) == {3}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_frequencies(backend: str) -> None:
     """20,000 draws of one row: each token within 4 standard deviations of its probability."""
     n, x = 20000, torch.tensor([[1.0, 0.0, -1.0, 2.0, -math.inf, 0.5]])

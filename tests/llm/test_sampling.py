@@ -81,9 +81,9 @@ def test_probabilities_are_those_of_draws() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"temperature": -1}, {"temperature": math.nan}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.1}, {"min_p": 2},
-        {"repetition_penalty": 0}, {"max_tokens": 0}, {"min_tokens": 300}, {"stop": ("",)},
-        {"presence_penalty": math.inf}, {"logit_bias": {1: math.inf}},
+        {"temperature": -1}, {"temperature": math.nan}, {"temperature": 1e39}, {"top_k": -1}, {"top_p": 0},
+        {"top_p": 1.1}, {"min_p": 2}, {"repetition_penalty": 0}, {"max_tokens": 0}, {"min_tokens": 300},
+        {"stop": ("",)}, {"presence_penalty": math.inf}, {"logit_bias": {1: math.inf}},
     ],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
@@ -91,9 +91,37 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) ->
         SamplingParams(**settings)  # type: ignore[arg-type]
 
 
-def test_nan_is_no_token() -> None:
-    with pytest.raises(ValueError, match="NaN"):
-        Chooser(SamplingParams(), [[]], []).draw(torch.tensor([[1.0, math.nan]]), [0], [0])
+@pytest.mark.parametrize("temperature", [0.0, 1e-46, 1e-40, 2e-38, 0.7])
+@pytest.mark.parametrize(
+    ("logits", "why"),
+    [([1.0, math.nan], "NaN"), ([1.0, math.inf], "infinite"), ([-math.inf, -math.inf], "all tokens are forbidden")],
+)
+def test_logits_that_choose_no_token(temperature: float, logits: list[float], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Chooser(SamplingParams(temperature=temperature), [[]], []).draw(torch.tensor([logits]), [0], [0])
+
+
+@pytest.mark.parametrize("temperature", [1e-46, 1e-40, 1e-38, 2e-38])
+def test_a_small_temperature_takes_the_best(temperature: float) -> None:
+    chooser = Chooser(SamplingParams(temperature=temperature, top_p=0.9, min_p=0.1, top_k=1 << 40), [[]], [])
+    logits = torch.tensor([[1.0, 2, 3, -math.inf]])
+    assert {chooser.draw(logits, [0], [n])[0] for n in range(20)} == {2}
+    assert chooser.probabilities(logits).tolist() == [[0, 0, 1, 0]]
+
+
+def test_penalties_leave_forbidden_tokens_forbidden() -> None:
+    params = SamplingParams(
+        temperature=1.0,
+        repetition_penalty=0.5,
+        presence_penalty=-9.0,
+        frequency_penalty=-9.0,
+        logit_bias={0: -math.inf},
+    )
+    chooser = Chooser(params, [[0, 1]], [])
+    chooser.taken(0, 1)
+    logits = chooser.ruled(torch.tensor([[3.0, -math.inf, 0.0]]), [0], [1])
+    assert logits[0, :2].tolist() == [-math.inf, -math.inf]
+    assert {chooser.draw(logits, [0], [n])[0] for n in range(50)} == {2}
 
 
 def made(llm: LLM, start: Prefilled, **settings: object) -> Reply:
