@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pipegraph.limits import GRAPH_DEPTH
 
-from . import clip, picture, ready_made, strict_json
+from . import clip, origin, picture, ready_made, strict_json
 from .bulk import bulk
 from .errors import GraphError, Problem, nearest, shown
 from .item import alone
@@ -82,10 +82,10 @@ def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Grap
 
 def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
     """The graph that a picture or a clip carries."""
-    made: Any = None
+    record: Any = None
     if "pipegraph" in texts:
-        made = strict_json.parse(texts["pipegraph"])
-        document = made.get("graph", made) if isinstance(made, dict) else made
+        record = strict_json.parse(texts["pipegraph"])
+        document = record.get("graph", record) if isinstance(record, dict) else record
     elif "prompt" in texts:
         document = strict_json.parse(texts["prompt"])
     else:
@@ -94,10 +94,12 @@ def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
         raise GraphError([problem])
     workflow = strict_json.parse(texts["workflow"]) if "workflow" in texts else None
     graph = parse(document, source=source, workflow=workflow)
-    if graph.form == "native" and isinstance(made, dict) and type(index := made.get("batch_index")) is int:
+    if not isinstance(record, dict):
+        return graph
+    if graph.form == "native" and type(index := record.get("batch_index")) is int:
         one = alone(document, index)  # the picture is one of a batch: it is made again without the others
-        return parse(one, source=source, workflow=workflow) if one else graph
-    return graph
+        graph = parse(one, source=source, workflow=workflow) if one else graph
+    return replace(graph, origin=origin.read(record, graph))
 
 
 def parse(document: Any, *, source: str = "", workflow: Any = None, partial: bool = False) -> Graph:

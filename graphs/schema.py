@@ -55,6 +55,27 @@ class NodeUse(NamedTuple):
     title: str = ""
 
 
+class UsedFile(NamedTuple):
+    """A model or input file that a picture was made with."""
+
+    name: str | None
+    """As the graph has it; None where the node's default counted."""
+    digest: str
+    """Content hash, as ``runtime.hashes`` makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How the picture or video that a graph was read from was made."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """``device`` (its class, such as ``cuda``), ``dtype``, ``quantize``, ``kernels``, ``threads``, as far as known."""
+    files: Mapping[str, UsedFile] = field(default_factory=dict)
+    """By ``node.input``."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of Python and packages, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A parsed graph. Nothing in it has been compared with the node library yet."""
@@ -70,5 +91,7 @@ class Graph:
     """Where it came from, for people."""
     workflow: Any = None
     """The editor's form that came with it, handed on unread."""
+    origin: Origin | None = None
+    """If the graph was read from a picture or video that pipegraph saved."""
     problems: tuple[Problem, ...] = ()
     """What is wrong with the file, if it was read only as far as it is sound; checking tells them with its own."""

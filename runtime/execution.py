@@ -144,6 +144,8 @@ class Execution:
                          for r in self.plan.resolved],
         }  # fmt: skip
         self.log.emit("plan", data=data)
+        for message in self.plan.warnings:
+            self.warn("", "", message)
         self.tell_cached(0)
 
     def maybe(self, wanted: Sequence[int]) -> list[int]:

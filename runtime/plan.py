@@ -17,6 +17,7 @@ from pipegraph.graphs.errors import GraphError, Problem, shown
 from .auto import Resolved, resolve
 from .check import CheckedGraph, CheckedNode
 from .hashes import FileHashes
+from .origin import differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,17 @@ class Settings:
     """Back ends that were asked for, by operation."""
     quantize: str = ""
     """How loaded weights are kept: ``q8``, ``fp8``, ``w4``, or empty for as they are."""
+    threads: int = 0
+    """Threads of torch on the CPU, where the order of sums depends on them; 0 if not known."""
 
     def key(self) -> str:
         """The part of cache keys that stands for these settings; models lie on one device, so its number counts."""
-        return repr((self.device, self.dtype, sorted(self.kernels.items()), self.quantize))
+        return repr((self.device, self.dtype, sorted(self.kernels.items()), self.quantize, self.threads))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the record; of the device only its class, such as ``cuda``."""
+        known = {"device": self.device.split(":")[0], "dtype": self.dtype, "kernels": dict(self.kernels)}
+        return {**known, "quantize": self.quantize, **({"threads": self.threads} if self.threads else {})}
 
 
 class Step(NamedTuple):
@@ -72,6 +80,8 @@ class Plan:
     """Node id -> its step; equal nodes share one."""
     resolved: Sequence[Resolved]
     """What became of each ``auto``."""
+    warnings: Sequence[str] = ()
+    """What is to be said before the run: how it differs from the run that made the picture the graph came from."""
 
     @property
     def merged(self) -> dict[str, str]:
@@ -131,6 +141,7 @@ def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: Fil
         outputs=outputs,
         step_of=step_of,
         resolved=[r for found in autos.values() for r in found],
+        warnings=differences(checked.graph.origin, settings.as_dict(), steps) if checked.graph.origin else (),
     )
 
 

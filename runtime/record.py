@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipegraph.graphs import write
 from pipegraph.graphs.schema import Graph, Link
 
-from .plan import Plan
+if TYPE_CHECKING:
+    from .plan import Plan
 
-_PACKAGES: Final = ("pipegraph", "torch", "diffusers", "transformers", "safetensors", "numpy")
+_PACKAGES: Final = (
+    "pipegraph", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "pillow", "av",
+    "triton",
+)  # fmt: skip
 
 
 @cache
@@ -42,12 +46,7 @@ def reproducible(plan: Plan) -> dict[str, Any]:
         "inputs": dict(plan.checked.inputs),
         "resolved": [asdict(r) for r in plan.resolved],
         "files": {f"{step.node.id}.{name}": digest for step in plan.steps for name, digest in step.files.items()},
-        "settings": {
-            "device": plan.settings.device.split(":")[0],
-            "dtype": plan.settings.dtype,
-            "kernels": dict(plan.settings.kernels),
-            "quantize": plan.settings.quantize,
-        },
+        "settings": plan.settings.as_dict(),
         "versions": dict(versions()),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from pipegraph.runtime.run import Result, Runner
 
 __all__ = ["Result", "Workflow", "catalog", "default_device", "load", "runner"]
 DTYPES = ("auto", "fp32", "fp16", "bf16")
-QUANTIZE = ("q8", "fp8", "w4")
+QUANTIZE = ("none", "q8", "fp8", "w4")
 
 
 @cache
@@ -66,20 +66,25 @@ class Workflow:
         library: Catalog,
         *,
         out: str | Path = "output",
-        device: str = "auto",
-        dtype: str = "auto",
-        kernels: str = "",
-        quantize: str = "",
+        device: str | None = None,
+        dtype: str | None = None,
+        kernels: str | None = None,
+        quantize: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         """See ``load``."""
         self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
-        self.device, self.dtype, self.kernels, self.quantize = device, dtype, kernels, quantize
-        self._running: dict[str, bool] = {}  # run id -> whether it is cancelled
-        if dtype not in DTYPES:
+        if dtype is not None and dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
         if quantize and quantize not in QUANTIZE:
             raise _wrong("quantize", quantize, "one of " + ", ".join(QUANTIZE))
+        self.device, self.dtype, self.kernels, self.quantize = device, dtype, kernels, quantize
+        self._running: dict[str, bool] = {}  # run id -> whether it is cancelled
+
+    @property
+    def made_with(self) -> Mapping[str, Any]:
+        """Settings of the run that made the picture the graph was read from; a run takes those that are None here."""
+        return self.graph.origin.settings if self.graph.origin else {}
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -151,7 +156,12 @@ class Workflow:
 
     def settings(self) -> Settings:
         """What decides about numbers besides the graph; GraphError if this machine does not have it."""
-        return Settings(_device(self.device), self.dtype, _kernels(self.kernels), self.quantize)
+        made = self.made_with
+        device = _device(self.device) if self.device else _device_like(made.get("device", "auto"))
+        kernels = _kernels(self.kernels) if self.kernels is not None else _kernels_like(made.get("kernels", {}))
+        dtype = self.dtype or _among(DTYPES, made.get("dtype"))
+        quantize = self.quantize if self.quantize is not None else _among(QUANTIZE, made.get("quantize"))
+        return Settings(device, dtype, kernels, "" if quantize == "none" else quantize, _threads())
 
 
 def load(
@@ -159,23 +169,27 @@ def load(
     *,
     nodes: str | Path | Iterable[str | Path] = (),
     out: str | Path = "output",
-    device: str = "auto",
-    dtype: str = "auto",
-    kernels: str = "",
-    quantize: str = "",
+    device: str | None = None,
+    dtype: str | None = None,
+    kernels: str | None = None,
+    quantize: str | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Workflow:
     """Read a graph and make it ready to run.
+
+    A picture or video is run with the settings it was made with, as far as this machine has them; one that is given
+    wins. ``Result.warnings`` names every setting, file and package version that differs from those of its first run.
 
     Args:
         source: A path to a graph or to a picture that holds one, the name of a ready-made graph, or the document.
         nodes: A Python file or a folder of them with further nodes, or several. Their code is run.
         out: Folder for what is saved.
-        device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...
+        device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...; None: as a picture was made, else
+            ``auto``. The same for the next three.
         dtype: ``auto`` (as suits device and model), ``fp32``, ``fp16`` or ``bf16``.
         kernels: Back ends to use, such as ``attention=torch,linear=torch``.
         quantize: Keep the weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized while they are
-            loaded; fragile layers and what a file has quantized stay as they are.
+            loaded; fragile layers and what a file has quantized stay as they are. ``none``: weights as in their files.
         on_event: Called with every event of a run.
 
     Raises:
@@ -219,9 +233,28 @@ def _device(name: str) -> str:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise _wrong("device", name, "auto, cpu, cuda or cuda:0, ...", str(error).split("\n")[0]) from error
     return f"{device.type}:{device.index or 0}" if device.type == "cuda" else str(device)
+
+
+def _device_like(kind: str) -> str:
+    """A device of this class, such as ``cuda``; the default one where this machine has none."""
+    try:
+        return _device(kind)
+    except GraphError:
+        return default_device()
+
+
+def _among(names: Sequence[str], recorded: str | None) -> str:
+    """What a picture was made with, if it is one of the names; else the first of them."""
+    return recorded if recorded and recorded in names else names[0]
+
+
+def _threads() -> int:
+    import torch
+
+    return torch.get_num_threads()
 
 
 def _writable(out: Path) -> None:
@@ -245,6 +278,14 @@ def _kernels(choices: str) -> dict[str, str]:
             return asked
     except dispatch.KernelError as error:
         raise _wrong("kernels", choices, "op=backend,op=backend", str(error)) from error
+
+
+def _kernels_like(recorded: Mapping[str, Any]) -> dict[str, str]:
+    """Back ends that a picture was made with, over those of the environment; the latter alone if they are not here."""
+    try:
+        return _kernels(",".join(f"{op}={backend}" for op, backend in recorded.items()))
+    except GraphError:
+        return _kernels("")
 
 
 def _wrong(what: str, got: str, wanted: str, why: str = "") -> GraphError:

@@ -142,7 +142,7 @@ def joined(process: Process, workflow: Workflow, debug: bool) -> Iterator[None]:
     from .run import locate
 
     try:
-        workflow.device = process.device(workflow.device)
+        workflow.device = process.device(workflow.device or workflow.made_with.get("device", "auto"))
         from pipegraph.models.parallel import together
 
         with together(process.rank, process.count, process.folder / "store", workflow.device):

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 @click.argument("file", metavar="FILE")
 @click.option("--set", "settings", multiple=True, metavar="NODE.INPUT=VALUE", help="Set an input. May be repeated.")
 @click.option("--out", default="output", show_default=True, type=click.Path(path_type=Path), help="Folder to save to.")
+@click.option("--device", help="cpu, cuda, cuda:1, ...; auto: a GPU if there is one (default).")
 @click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, ...; auto: a GPU if there is one."
+    "--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), help="Numbers of networks; default: auto."
 )
-@click.option("--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), default="auto", show_default=True)
-@click.option(
-    "--kernels", default="", metavar="OP=BACKEND,...", help="Choose back ends; `pipegraph kernels` lists them."
-)
+@click.option("--kernels", metavar="OP=BACKEND,...", help="Choose back ends; `pipegraph kernels` lists them.")
 @click.option(
     "--quantize",
-    type=click.Choice(["q8", "fp8", "w4"]),
+    type=click.Choice(["none", "q8", "fp8", "w4"]),
     help="Keep weights of models and text encoders in 8 or 4 bits; done while loading.",
 )
 @click.option(
@@ -54,9 +52,9 @@ def command(
     file: str,
     settings: tuple[str, ...],
     out: Path,
-    device: str,
-    dtype: str,
-    kernels: str,
+    device: str | None,
+    dtype: str | None,
+    kernels: str | None,
     quantize: str | None,
     parallel: int,
     packs: tuple[Path, ...],
@@ -68,7 +66,7 @@ def command(
 
     FILE is a path, the name of a ready-made graph, a picture or clip that holds its graph, or - for standard input.
     Options for the inputs of the graph come from the graph: `pipegraph run FILE --help` lists them. Paths of saved
-    files go to stdout, progress to stderr.
+    files go to stdout, progress to stderr. A picture or clip is run with the settings it was made with; options win.
     """
     call = call_of(ctx, settings)
     allow_paths([*call.inputs.values(), *call.overrides.values()])
@@ -78,10 +76,8 @@ def command(
 
     quiet()
     signal.signal(signal.SIGTERM, _interrupt)
-    shared: dict[str, Any] = {
-        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize or "",
-    }  # fmt: skip
-    workflow = Workflow(call.graph, load_catalog(packs), **shared)
+    shared: dict[str, Any] = {"device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize}
+    workflow = Workflow(call.graph, load_catalog(packs), out=out, **shared)
     checked = workflow.check(call.overrides, **call.inputs)  # before torch is imported
     if parallel == 1:
         try:
@@ -95,7 +91,7 @@ def command(
 
     process = processes.mine()
     if process is None:
-        processes.check(checked, file, device)
+        processes.check(checked, file, device or workflow.made_with.get("device", "auto"))
         ctx.exit(processes.launch(ctx.meta[ARGS], parallel, checked.seeds, as_json))
     with processes.joined(process, workflow, debug):
         if process.rank:

@@ -1,0 +1,54 @@
+"""How a run differs from the one that made the picture or video its graph was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipegraph.graphs.schema import Origin
+
+from .record import versions
+
+if TYPE_CHECKING:
+    from .plan import Step
+
+
+def differences(origin: Origin, settings: Mapping[str, Any], steps: Sequence[Step]) -> list[str]:
+    """A sentence for each setting, file and version that is not what it was, with the old and the new one.
+
+    Args:
+        origin: What the file says.
+        settings: Of this run, under the same names.
+        steps: Of this run, with the hashes of the files they read. A file whose name was changed is no difference.
+    """
+    return [*_settings(origin, settings), *_files(origin, steps), *_versions(origin)]
+
+
+def _settings(origin: Origin, settings: Mapping[str, Any]) -> Iterator[str]:
+    for key, old in origin.settings.items():
+        if (new := settings.get(key, old)) != old:
+            hint = f" (OMP_NUM_THREADS={old} gives the same)" if key == "threads" else ""
+            yield f"{key}: made with {_setting(old)}, this run uses {_setting(new)}{hint}"
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{op}={backend}" for op, backend in value.items()) or "auto"
+    return str(value) or "none"
+
+
+def _files(origin: Origin, steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        for name, digest in step.files.items():
+            used = origin.files.get(f"{step.node.id}.{name}")
+            value = step.values[name]
+            if used and used.digest != digest and used.name in (None, value):
+                where = f'node "{step.node.id}", input "{name}"'
+                yield f'{where}: "{value}" has changed: made with SHA-256 {used.digest[:12]}…, now {digest[:12]}…'
+
+
+def _versions(origin: Origin) -> Iterator[str]:
+    now = versions()
+    for name, old in origin.versions.items():
+        if now.get(name) != old:
+            yield f"{name}: made with {old}, this is {now.get(name, 'not installed')}"
