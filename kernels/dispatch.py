@@ -9,7 +9,8 @@ An op (``attention``, ``linear``) is a function with several back ends. Which on
    says ``precision="fast"``) and which are ours or have passed the conformance kit here (``kernels.testing``).
 
 A choice by 1 to 3 that cannot serve raises ``KernelError`` with the reason. A choice is remembered, so that a later
-call of the same signature costs one dictionary hit.
+call of the same signature costs one dictionary hit. On a machine with several GPUs, that of the call's tensors is the
+current one while back ends are chosen and while one runs, whatever was current before.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isfunction
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
+from .current_device import current, device_of, on_device
 from .proven import proven, version_of
 
 OPS: Final[Mapping[str, str]] = {
@@ -145,14 +147,21 @@ class Op(Generic[S]):
         asked = (key, backend or _using.get().get(self.name))
         chosen = self.memo.get(asked)
         if chosen is None:
-            signature = self.describe(key)
-            chosen = self._explicit(signature, *asked[1:]) or self._best(signature)
+            chosen = self._choose(key, asked[1])
             if len(self.memo) >= _REMEMBERED:
                 self.memo.clear()
             self.memo[asked] = chosen
         if (calls := _calls.get()) is not None:
             calls.setdefault(self.name, set()).add(chosen.name)
         return chosen
+
+    def _choose(self, key: Hashable, name: str | None) -> Backend[S]:
+        """Choose for a new signature; the back end is asked, and will run, on the device of the call's tensors."""
+        device = device_of(key)
+        with current(device):
+            signature = self.describe(key)
+            chosen = self._explicit(signature, name) or self._best(signature)
+        return replace(chosen, fn=on_device(chosen.fn, device))
 
     def _explicit(self, signature: S, name: str | None) -> Backend[S] | None:
         name = name or _environment().get(self.name)

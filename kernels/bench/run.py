@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from pipegraph.kernels.current_device import current
 from pipegraph.kernels.dispatch import KernelError, backends
 from pipegraph.kernels.proven import version_of
 
@@ -80,9 +81,15 @@ def bench(
     suites = tuple(suites)
     if unknown := [name for name in suites if name not in SUITES]:
         raise KernelError(f"there is no suite {', '.join(unknown)}; there are: {', '.join(SUITES)}")
-    start, torch_device = time.monotonic(), torch.device(device)
+    torch_device = torch.device(device)
+    with current(torch_device):  # events and graphs are the current device's
+        return _run(suites, torch_device, budget, tell)
+
+
+def _run(suites: tuple[str, ...], device: torch.device, budget: float, tell: Callable[[str], None]) -> Bench:
+    start = time.monotonic()
     torch.manual_seed(0)
-    make = Maker(torch_device)
+    make = Maker(device)
     ceilings = measure_ceilings(make)
     tell("ceilings: " + ", ".join(f"{name} {value:.4g}" for name, value in ceilings.items()))
     tell(HEAD)
@@ -93,10 +100,10 @@ def bench(
             if time.monotonic() - start > budget:
                 unfinished = True
                 break
-            for row in measure(subject, torch_device, ceilings):
+            for row in measure(subject, device, ceilings):
                 rows.append(row)
                 tell(line(row))
-    return Bench(environment(torch_device), ceilings, tuple(rows), unfinished)
+    return Bench(environment(device), ceilings, tuple(rows), unfinished)
 
 
 def measure(subject: Subject, device: torch.device, ceilings: dict[str, float]) -> Iterator[Row]:

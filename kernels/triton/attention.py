@@ -16,7 +16,7 @@ from ..attention_reference import Result
 from .attention_parts import LN_2, LOG2_E, in_base_2, is_bad, key_range, load_rows, online_softmax, start
 from .available import architecture
 from .configs_attention import attention_config, split
-from .launching import current, rows
+from .linear_parts import columns_last
 
 
 @triton.jit
@@ -209,7 +209,7 @@ def _launch(
     sequences = q.shape[0] if cu is None else len(cu[0]) - 1
     if not (out.numel() and sequences and sq):
         return
-    q, k, v = rows(q), rows(k), rows(v)
+    q, k, v = columns_last(q), columns_last(k), columns_last(v)
     if window is not None and window >= skv:
         window = None
     if causal and sq == 1 and window is None and cu is None:
@@ -222,15 +222,14 @@ def _launch(
     before, after = scale_and_cap(scale, softcap)
     strides: list[int] = [s for x in (q, k, v, out) for s in x.stride()[:3]]
     by_8 = any(s % 16 for s in strides) and not any(s % 8 for s in strides)
-    with current(q.device):
-        attention_kernel[(tiles * sequences * heads,)](
-            q, k, v, out, lse, mask, bias, sinks, *(cu or (None, None)), before, after, *strides,
-            *_strides(lse, 3), *_strides(mask, 4), *_strides(bias, 4), heads, heads // k.shape[1], sq, skv, window or 0,
-            tiles, D=dim, D0=d0, D1=d1, E=value_dim, E0=e0, E1=e1, BM=config.rows, BN=config.keys, CAUSAL=causal,
-            WINDOW=window is not None, SOFTCAP=softcap is not None, BY_8=by_8,
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
-            num_stages=config.stages, enable_fp_fusion=True,
-        )  # fmt: skip
+    attention_kernel[(tiles * sequences * heads,)](
+        q, k, v, out, lse, mask, bias, sinks, *(cu or (None, None)), before, after, *strides,
+        *_strides(lse, 3), *_strides(mask, 4), *_strides(bias, 4), heads, heads // k.shape[1], sq, skv, window or 0,
+        tiles, D=dim, D0=d0, D1=d1, E=value_dim, E0=e0, E1=e1, BM=config.rows, BN=config.keys, CAUSAL=causal,
+        WINDOW=window is not None, SOFTCAP=softcap is not None, BY_8=by_8,
+        PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
+        num_stages=config.stages, enable_fp_fusion=True,
+    )  # fmt: skip
 
 
 def scale_and_cap(scale: float, softcap: float | None) -> tuple[float, float]:

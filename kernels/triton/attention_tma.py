@@ -16,7 +16,6 @@ from .attention import scale_and_cap
 from .attention_parts import LN_2, in_base_2, is_bad, key_range, online_softmax, start
 from .available import architecture
 from .configs_attention import tma_config
-from .launching import current
 
 
 @triton.jit
@@ -100,13 +99,12 @@ def attention(
         window = None
     config = tma_config(architecture(), max(dim, value_dim))
     tiles = triton.cdiv(sq, config.rows)
-    with current(q.device):
-        attention_tma_kernel[(tiles * b * h,)](
-            _tiled(q, config.rows), _tiled(k, config.keys), _tiled(v, config.keys), _tiled(out, config.rows), lse,
-            sinks, *scale_and_cap(scale, softcap), h, h // k.shape[1], sq, skv, window or 0, tiles, D=dim, E=value_dim,
-            BM=config.rows, BN=config.keys, CAUSAL=causal, WINDOW=window is not None, SOFTCAP=softcap is not None,
-            STAGES=config.stages, num_warps=config.warps, num_stages=config.stages, enable_fp_fusion=True,
-        )  # fmt: skip
+    attention_tma_kernel[(tiles * b * h,)](
+        _tiled(q, config.rows), _tiled(k, config.keys), _tiled(v, config.keys), _tiled(out, config.rows), lse,
+        sinks, *scale_and_cap(scale, softcap), h, h // k.shape[1], sq, skv, window or 0, tiles, D=dim, E=value_dim,
+        BM=config.rows, BN=config.keys, CAUSAL=causal, WINDOW=window is not None, SOFTCAP=softcap is not None,
+        STAGES=config.stages, num_warps=config.warps, num_stages=config.stages, enable_fp_fusion=True,
+    )  # fmt: skip
     return out if lse is None else (out, lse)
 
 

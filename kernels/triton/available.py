@@ -1,4 +1,7 @@
-"""Whether Triton kernels can run here, and on what. Importing this loads neither Triton nor torch; nothing launches."""
+"""Whether Triton kernels can run here, and on what. Importing this loads neither Triton nor torch; nothing launches.
+
+Answers are about the current device; the dispatcher makes that the device of a call's tensors.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,12 @@ def missing() -> str:
 
 
 @cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
+
+
 def _missing() -> str:
-    if find_spec("triton") is None:
+    if not _installed():
         return "Triton is not installed (pip install 'pipegraph[gpu]')"
     if interpreting():
         return ""
@@ -29,8 +36,8 @@ def _missing() -> str:
 
     if not torch.cuda.is_available():  # true for HIP as well
         return "no CUDA or HIP device"
-    if torch.version.hip is None and (found := torch.cuda.get_device_capability()) < (8, 0):
-        return f"needs compute capability 8.0; this device has {found[0]}.{found[1]}"
+    if torch.version.hip is None and (capability := torch.cuda.get_device_capability()) < (8, 0):
+        return f"needs compute capability 8.0; this device has {capability[0]}.{capability[1]}"
     return ""
 
 
@@ -53,7 +60,7 @@ def rank(value: float) -> float:
 
 
 def architecture() -> str:
-    """What kernels are compiled for at present: ``sm_90``, ``gfx942``, ... or ``interpreter``.
+    """What kernels are compiled for on the current device: ``sm_90``, ``gfx942``, ... or ``interpreter``.
 
     Tables of configurations are keyed by this. Needs a device, or the stand-in of the ahead-of-time tests.
     """

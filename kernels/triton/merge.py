@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .launching import current
-
 
 @triton.jit(do_not_specialize=["rows", "parts"])
 def merge_kernel(
@@ -47,11 +45,10 @@ def merge(
 ) -> None:
     """Fill ``out`` (..., E) and ``lse`` (...), contiguous, from ``parts`` (P, ..., E) and ``sums`` (P, ...)."""
     size, rows = out.shape[-1], sums[0].numel()
-    with current(out.device):
-        merge_kernel[(rows,)](
-            parts, sums, sinks, out, lse, rows, len(parts), heads, E=size, EP=triton.next_power_of_2(size),
-            P=triton.next_power_of_2(len(parts)), num_warps=4, enable_fp_fusion=True,
-        )  # fmt: skip
+    merge_kernel[(rows,)](
+        parts, sums, sinks, out, lse, rows, len(parts), heads, E=size, EP=triton.next_power_of_2(size),
+        P=triton.next_power_of_2(len(parts)), num_warps=4, enable_fp_fusion=True,
+    )  # fmt: skip
 
 
 def merge_attention(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

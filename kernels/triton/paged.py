@@ -18,7 +18,7 @@ from .attention import scale_and_cap
 from .attention_parts import LN_2, in_base_2, online_softmax
 from .available import architecture, processors
 from .configs_attention import decode_config, decode_splits
-from .launching import current, rows
+from .linear_parts import columns_last
 from .merge import merge
 
 
@@ -95,7 +95,7 @@ def paged_decode(
     lse = q.new_empty(batch, heads, dtype=torch.float32) if return_lse else None
     if not out.numel():
         return out if lse is None else (out, lse)
-    q, k_cache, v_cache, block_table = rows(q), rows(k_cache), rows(v_cache), rows(block_table)
+    q, k_cache, v_cache, block_table = (columns_last(x) for x in (q, k_cache, v_cache, block_table))
     config = decode_config(architecture(), q.element_size(), max(dim, value_dim))
     group = heads // key_heads
     per_program = min(config.rows, max(16, triton.next_power_of_2(group)))
@@ -105,17 +105,16 @@ def paged_decode(
     parts = q.new_empty(splits, batch, heads, value_dim, dtype=torch.float32)
     sums = q.new_empty(splits, batch, heads, dtype=torch.float32)
     strides = [s for x in (k_cache, v_cache) for s in x.stride()[:3]]
-    with current(q.device):
-        decode_kernel[(programs * splits,)](
-            q, k_cache, v_cache, k_scale, v_scale, block_table, seq_lens.contiguous(), parts, sums,
-            *scale_and_cap(scale, softcap), *q.stride()[:2], *strides, *_strides(k_scale), *_strides(v_scale),
-            block_table.stride(0), batch, key_heads, window or 0, splits, blocks, D=dim,
-            DP=max(16, triton.next_power_of_2(dim)), E=value_dim, EP=max(16, triton.next_power_of_2(value_dim)),
-            GROUP=group, G=per_program, PAGE=page, BN=config.keys, WINDOW=window is not None,
-            SOFTCAP=softcap is not None, BY_8=any(s % 16 for s in strides) and not any(s % 8 for s in strides),
-            PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
-            num_stages=config.stages, enable_fp_fusion=True,
-        )  # fmt: skip
+    decode_kernel[(programs * splits,)](
+        q, k_cache, v_cache, k_scale, v_scale, block_table, seq_lens.contiguous(), parts, sums,
+        *scale_and_cap(scale, softcap), *q.stride()[:2], *strides, *_strides(k_scale), *_strides(v_scale),
+        block_table.stride(0), batch, key_heads, window or 0, splits, blocks, D=dim,
+        DP=max(16, triton.next_power_of_2(dim)), E=value_dim, EP=max(16, triton.next_power_of_2(value_dim)),
+        GROUP=group, G=per_program, PAGE=page, BN=config.keys, WINDOW=window is not None,
+        SOFTCAP=softcap is not None, BY_8=any(s % 16 for s in strides) and not any(s % 8 for s in strides),
+        PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
+        num_stages=config.stages, enable_fp_fusion=True,
+    )  # fmt: skip
     merge(parts, sums, out, lse, sinks, heads)
     return out if lse is None else (out, lse)
 
@@ -170,14 +169,13 @@ def kv_append(
     value_dim = v.shape[2]
     if not (tokens and heads):
         return
-    k, v = rows(k), rows(v)
-    with current(k.device):
-        append_kernel[(tokens * heads,)](
-            k, v, k_cache, v_cache, k_scale, v_scale, slots.contiguous(), *k.stride()[:2], *v.stride()[:2],
-            *k_cache.stride()[:3], *v_cache.stride()[:3], *_strides(k_scale), *_strides(v_scale), heads, D=dim,
-            DP=triton.next_power_of_2(dim), E=value_dim, EP=triton.next_power_of_2(value_dim), PAGE=k_cache.shape[1],
-            SMALLEST=0.0 if k_scale is None else smallest(k_scale.dtype), num_warps=1, enable_fp_fusion=True,
-        )  # fmt: skip
+    k, v = columns_last(k), columns_last(v)
+    append_kernel[(tokens * heads,)](
+        k, v, k_cache, v_cache, k_scale, v_scale, slots.contiguous(), *k.stride()[:2], *v.stride()[:2],
+        *k_cache.stride()[:3], *v_cache.stride()[:3], *_strides(k_scale), *_strides(v_scale), heads, D=dim,
+        DP=triton.next_power_of_2(dim), E=value_dim, EP=triton.next_power_of_2(value_dim), PAGE=k_cache.shape[1],
+        SMALLEST=0.0 if k_scale is None else smallest(k_scale.dtype), num_warps=1, enable_fp_fusion=True,
+    )  # fmt: skip
 
 
 def _strides(scale: Tensor | None) -> tuple[int, ...]:

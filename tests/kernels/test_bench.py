@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,19 @@ CEILINGS = {"copy": 10.0, "half": 1.0, "int8": 1.0, "fp8": 1.0}
 @pytest.fixture(scope="module")
 def measured() -> Bench:
     return bench(tell=lambda text: None)
+
+
+def test_measures_on_the_device_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events and graphs are the current device's; no GPU is needed."""
+    entered: list[object] = []
+
+    def current(device: torch.device) -> AbstractContextManager[None]:
+        entered.append(device)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "device", current)
+    monkeypatch.setattr("pipegraph.kernels.bench.run._run", lambda suites, device, *_: list(entered))
+    assert bench(("attention",), "cuda:1") == [torch.device("cuda", 1)]  # type: ignore[comparison-overlap]
 
 
 def test_every_suite_measures_torch(measured: Bench) -> None:

@@ -155,6 +155,47 @@ def test_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explained("")[0][0] == "torch"
 
 
+class TwoGpus:
+    """Stands for ``torch.cuda.device`` where there are two of them."""
+
+    current = 0
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        self.before, TwoGpus.current = TwoGpus.current, self.device.index
+
+    def __exit__(self, *_: object) -> None:
+        TwoGpus.current = self.before
+
+
+def test_back_ends_are_asked_and_run_on_the_gpu_of_the_tensors(others: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def current(*args: Any, **options: Any) -> int:
+        return TwoGpus.current
+
+    monkeypatch.setattr(torch.cuda, "device", TwoGpus)
+    gpus = {"new": 1, "old": 0}
+    both: list[Backend[Any]] = [
+        Backend("attention", name, current, lambda s: 98, lambda s, gpu=gpu: "" if TwoGpus.current == gpu else "no")  # type: ignore[misc]
+        for name, gpu in gpus.items()
+    ]
+    for backend in both:
+        register(backend)
+    try:
+        picked = [OP.pick(call_key(torch.device("cuda", index))) for index in (0, 1, 0)]
+    finally:
+        for backend in both:
+            del dispatch._backends["attention"][backend.name]
+    assert [p.name for p in picked] == ["old", "new", "old"]
+    assert [p.fn() for p in picked] == [0, 1, 0] and TwoGpus.current == 0
+    assert OP.pick(call_key(Q.device), "marked").fn is marked  # nothing is put round back ends on a CPU
+
+
+def call_key(device: torch.device) -> Any:
+    return Q.shape, Q.shape, Q.shape, (Q.dtype,) * 3, device, None, None, False, None, False, "exact", None, None
+
+
 def test_entry_points_are_loaded_and_their_faults_told(tmp_path: Any) -> None:
     (tmp_path / "plugin.py").write_text(
         "from pipegraph.kernels.dispatch import Backend\n"
