@@ -51,6 +51,8 @@ class Entry:
     plain: frozenset[str] = field(init=False)
     """Inputs that take numbers, texts or booleans only."""
     lazy: frozenset[str] = field(init=False)
+    own: bool = field(init=False)
+    """Declared by pipegraph itself."""
     shared: bool = field(init=False)
     """Takes values, such as tensors, that a node could change in place."""
     unlimited: Mapping[str, type] = field(init=False)
@@ -69,6 +71,7 @@ class Entry:
         put(self, "output_types", tuple(p.type for p in self.spec.outputs.values()))
         put(self, "plain", frozenset(p.name for p in ports if is_plain(p)))
         put(self, "lazy", frozenset(p.name for p in ports if p.lazy))
+        put(self, "own", self.source.startswith(f"{GROUP}."))
         put(self, "shared", any(not is_plain(p) for p in ports))
         put(self, "unlimited", {p.name: kind for p in ports if (kind := unlimited(p))})
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from pipegraph.graphs.errors import Problem, shown
 
-from . import files, sharing
+from . import files, process_state, sharing
 from . import record as record_of
 from .cache import MemoryCache, Trail, measure
 from .catalog import Entry
@@ -226,9 +227,10 @@ class Execution:
         changed = ""
         try:
             given = self.given(step)
-            result = spec.call(given)
-            if spec.streams:
-                result = self.drive(step, result)
+            with self.process_kept(step):
+                result = spec.call(given)
+                if spec.streams:
+                    result = self.drive(step, result)
             outputs = outputs_of(node.entry, result)
         except (Cancelled, RunError):
             raise
@@ -248,11 +250,20 @@ class Execution:
         self.keep(step, outputs)
         emit("finished", node.id, node.title, {"seconds": seconds})
 
+    def process_kept(self, step: Step) -> AbstractContextManager[None]:
+        """Around the call of a node that is not pipegraph's own: what it changes for the process is put back."""
+        node = step.node
+        if node.entry.own:
+            return nullcontext()
+        warn = partial(self.warn, node.id, node.title)
+        return process_state.kept(node.entry.spec.id, warn, drawn=node.entry.spec.effect != "volatile")
+
     def inputs(self, step: Step) -> list[sharing.Held]:
         """What the node is handed that it might change: the values of links that are there already."""
-        plain, values = step.node.entry.plain, self.values
+        entry, values = step.node.entry, self.values
+        plain, deep = entry.plain, not entry.own
         return [
-            sharing.held(name, there[output])
+            sharing.held(name, there[output], deep=deep)
             for name, source, output in step.links
             if name not in plain and (there := values[source]) is not None
         ]

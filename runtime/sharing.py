@@ -1,14 +1,29 @@
 """Values that the cache hands out again and again must not be changed: copies for callers, and a watch over nodes.
 
-Tensors are known by what they offer (``clone``, ``_version``), so no tensor library is needed.
+Nodes of pipegraph are watched by the write counters of their tensors. Nodes of others are watched by checksums of
+everything that a value holds, so that a write through NumPy or ``.data`` is seen too. Tensors are recognised by what
+they offer (``clone``, ``_version``), so no tensor library is needed.
 """
 
 from __future__ import annotations
 
+import sys
+import zlib
+from array import array
+from collections import deque
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 DEPTH: Final = 3
-"""So deep lists and mappings are looked into: the texts' tensors of a CONDITIONING lie there."""
+"""Levels of lists and mappings that a write counter is looked for in: the tensors of a CONDITIONING lie there."""
+MODULE_SAMPLES: Final = 1024
+"""Weights of a network are checked at this many places a tensor."""
+_LIBRARIES: Final = frozenset(("pipegraph", "torch", "diffusers", "transformers", "tokenizers"))
+"""Objects of their classes may fill caches of their own, in attributes that begin with an underscore."""
+_LEAVES: Final = (int, float, complex, str, bytes, bool, type(None), type, range, slice)
 
 
 class Held(NamedTuple):
@@ -16,34 +31,36 @@ class Held(NamedTuple):
 
     name: str
     value: Any
-    parts: list[tuple[Any, int]]
+    parts: list[tuple[Any, Any]]
+    """Each part of the value with its mark: a write counter or a checksum."""
+    deep: bool
 
 
-def held(name: str, value: Any) -> Held:
-    """Remember how a value is now."""
-    return Held(name, value, _parts(value))
+def held(name: str, value: Any, *, deep: bool) -> Held:
+    """Remember how a value is now; ``deep`` by checksums of all it holds, else by write counters."""
+    return Held(name, value, _all_parts(value) if deep else _parts(value), deep)
 
 
 def changed(before: list[Held]) -> str:
     """The first input that is no longer as it was, or an empty string."""
-    for name, value, parts in before:
-        now = _parts(value)
+    for name, value, parts, deep in before:
+        now = _all_parts(value) if deep else _parts(value)
         same = len(now) == len(parts) and all(a is b and m == n for (a, m), (b, n) in zip(now, parts, strict=True))
         if not same:
             return name
     return ""
 
 
-def _parts(value: Any) -> list[tuple[Any, int]]:
+def _parts(value: Any) -> list[tuple[Any, Any]]:
     """A value and what it holds, each with the number of times it was written to (0 where that is not counted)."""
-    found: list[tuple[Any, int]] = []
+    parts: list[tuple[Any, Any]] = []
     todo = [(value, 0)]
     while todo:
         part, depth = todo.pop()
-        found.append((part, _writes(part)))
+        parts.append((part, _writes(part)))
         if depth < DEPTH and isinstance(part, dict | list):
             todo.extend((inner, depth + 1) for inner in (part.values() if isinstance(part, dict) else part))
-    return found
+    return parts
 
 
 def _writes(value: Any) -> int:
@@ -53,12 +70,149 @@ def _writes(value: Any) -> int:
         return 0
 
 
+def _all_parts(value: Any) -> list[tuple[Any, Any]]:
+    """Everything a value holds, at any depth, each part with a checksum of its own contents."""
+    parts: list[tuple[Any, Any]] = []
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        if not isinstance(part, _LEAVES):
+            seen.add(id(part))
+        mark, inside = _contents(part)
+        parts.append((part, mark))
+        todo.extend(inside)
+    return parts
+
+
+def _contents(value: Any) -> tuple[Any, Iterable[Any]]:
+    """A checksum of what a value itself holds, and the values inside it; nothing of one that cannot be looked into."""
+    if isinstance(value, _LEAVES):
+        return None, ()
+    try:
+        return _looked_into(value)
+    except Exception:  # an attribute of somebody's class may raise anything
+        return None, ()
+
+
+def _looked_into(value: Any) -> tuple[Any, Iterable[Any]]:
+    if _is_tensor(value):
+        return (_writes(value), _tensor_checksum(value)), ()
+    if isinstance(value, bytearray | memoryview | array) or hasattr(value, "__array_interface__"):
+        return _array_checksum(value), ()
+    if isinstance(value, Mapping):
+        return len(value), [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | deque | set | frozenset):
+        return len(value), [*value]
+    if callable(getattr(value, "parameters", None)) and callable(getattr(value, "buffers", None)):
+        return [_weight_checksum(w) for w in (*value.parameters(), *value.buffers())], ()
+    attributes = _attributes(value)
+    return sorted(attributes), attributes.values()
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object, without what its class computes once and keeps."""
+    cls = type(value)
+    slots = [name for base in cls.__mro__ for name in _slot_names(base)]
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    attributes.update(getattr(value, "__dict__", {}))
+    private = _root(cls) in _LIBRARIES
+    return {
+        name: inner
+        for name, inner in attributes.items()
+        if not (private and name.startswith("_")) and not isinstance(getattr(cls, name, None), cached_property)
+    }
+
+
+def _root(cls: type) -> str:
+    """The package that a class comes from."""
+    return cls.__module__.partition(".")[0]
+
+
+def _slot_names(cls: type) -> tuple[str, ...]:
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__") and not name.startswith("__"))
+
+
+def _is_tensor(value: Any) -> bool:
+    return callable(getattr(value, "untyped_storage", None))
+
+
+def _tensor_checksum(tensor: Any) -> Any:
+    """Type, shape and CRC-32 of a tensor's bytes; a dimension that repeats one value counts once."""
+    facts = (str(tensor.dtype), tuple(tensor.shape), str(tensor.device))
+    if tensor.is_sparse or tensor.is_quantized or tensor.device.type == "meta":
+        return facts
+    values = tensor.detach()
+    for dim, stride in enumerate(values.stride()):
+        if stride == 0 and values.shape[dim] > 1:
+            values = values.narrow(dim, 0, 1)
+    return (*facts, _crc(values.reshape(-1)))
+
+
+def _weight_checksum(tensor: Any) -> Any:
+    """As a tensor's, of a sample of its values: networks are too large to be read for each node."""
+    step = max(1, tensor.numel() // MODULE_SAMPLES)
+    sampled = tensor.detach().reshape(-1)[::step] if tensor.is_contiguous() else tensor.detach()[:1]
+    return (id(tensor), _writes(tensor), _tensor_checksum(sampled))
+
+
+def _crc(values: Any) -> int:
+    """CRC-32 of the bytes of a 1-D tensor."""
+    as_bytes = values.contiguous().view(sys.modules["torch"].uint8).cpu()
+    return zlib.crc32(memoryview(as_bytes.numpy()))
+
+
+def _array_checksum(buffer: Any) -> Any:
+    """Shape, type and CRC-32 of a NumPy array, or of any buffer of bytes."""
+    shape = (getattr(buffer, "shape", None), str(getattr(buffer, "dtype", "")))
+    if getattr(buffer, "dtype", None) is not None and buffer.dtype.hasobject:
+        return (*shape, [id(item) for item in buffer.ravel().tolist()])
+    data = memoryview(buffer)
+    return (*shape, zlib.crc32(data if data.c_contiguous else data.tobytes()))
+
+
 def copied(value: Any) -> Any:
-    """A value whose tensors and containers are the caller's own; networks and other objects stay shared."""
+    """A value whose tensors, arrays, containers and dataclasses are the caller's own.
+
+    Networks and objects of other classes stay shared.
+    """
+    return _copied(value, {})
+
+
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
+    """``copies`` holds what was copied already, by the ``id`` of the original: a ring ends there."""
+    if isinstance(value, _LEAVES):
+        return value
+    if id(value) not in copies:
+        copies[id(value)] = value  # met again while its contents are copied, in a tuple
+        copies[id(value)] = _copy_of(value, copies)
+    return copies[id(value)]
+
+
+def _copy_of(value: Any, copies: dict[int, Any]) -> Any:
     if isinstance(value, dict):
-        return {key: copied(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        inner = [copied(v) for v in value]
-        return inner if isinstance(value, list) else type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+        copies[id(value)] = filled = dict[Any, Any]()
+        filled.update((key, _copied(inner, copies)) for key, inner in value.items())
+        return filled
+    if isinstance(value, list):
+        copies[id(value)] = items = list[Any]()
+        items.extend(_copied(inner, copies) for inner in value)
+        return items
+    if isinstance(value, tuple):
+        inside = [_copied(inner, copies) for inner in value]
+        return type(value)(*inside) if hasattr(value, "_fields") else tuple(inside)
+    if isinstance(value, deque):
+        return deque((_copied(inner, copies) for inner in value), value.maxlen)
+    if isinstance(value, set | bytearray | array):
+        return copy(value)
+    if is_dataclass(value) and _root(type(value)) not in _LIBRARIES:
+        own = copy(value)
+        for field in fields(value):
+            object.__setattr__(own, field.name, _copied(getattr(value, field.name), copies))
+        return own
     clone = getattr(value, "clone", None) or (hasattr(value, "nbytes") and getattr(value, "copy", None))
-    return clone() if callable(clone) and not isinstance(value, type) else value
+    return clone() if callable(clone) else value

@@ -19,8 +19,8 @@ MAY = {  # folder -> what of pipegraph it may import; a dotted name allows that 
     "models": {"kernels"},
     "nodes": {"runtime.node", "runtime.errors", "models", "kernels"},
 }
-FOR_ALL = {"limits"}
-"""Modules of constants that every folder may import."""
+FOR_ALL = {"limits", "memory"}
+"""Modules on the standard library alone that every folder may import."""
 HEAVY = {"torch", "numpy", "scipy", "diffusers", "transformers", "tokenizers", "safetensors", "PIL", "imageio", "av"}
 LIGHT_FOLDERS = ("graphs", "runtime", "nodes", "src/pipegraph")
 

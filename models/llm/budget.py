@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import torch
+
+from pipegraph.memory import show_size, size_setting, total_memory
 
 from .pages import PAGE, Pool
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .llm import LLM
 
 VARIABLE: Final = "PIPEGRAPH_KV_BUDGET"
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class OverBudget(ValueError):
@@ -29,29 +28,11 @@ def kv_budget(device: torch.device) -> int:
     Raises:
         ValueError: the variable cannot be read.
     """
-    told = os.environ.get(VARIABLE, "").strip()
-    if told:
-        return read_size(told)
     if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory) // 4
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-
-
-def read_size(text: str) -> int:
-    """Bytes of ``512M``, ``1.5 GiB`` or ``4000000``; K, M, G and T are powers of 1024."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text, re.I)
-    if found is None:
-        raise ValueError(f"{VARIABLE} is a number of bytes like 512M or 1.5GiB, not {text!r}")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
-
-
-def show_size(size: int) -> str:
-    """In the largest unit of which there is one at least."""
-    unit = next((u for u in reversed(_UNITS) if size >= _UNITS[u]), "")
-    return f"{size / _UNITS[unit]:.1f} {unit}iB" if unit else f"{size} bytes"
+        whole = int(torch.cuda.get_device_properties(device).total_memory)
+    else:
+        whole = total_memory()
+    return size_setting(VARIABLE, whole // 4)
 
 
 def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:

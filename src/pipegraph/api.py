@@ -32,8 +32,16 @@ QUANTIZE = ("none", "q8", "fp8", "w4")
 
 @cache
 def runner() -> Runner:
-    """The runner of this process: all workflows share its cache, so a model is loaded once."""
-    return Runner()
+    """The runner of this process: all workflows share its cache, so a model is loaded once.
+
+    Raises:
+        GraphError: ``PIPEGRAPH_CACHE_MEMORY`` is no size.
+    """
+    try:
+        return Runner()
+    except ValueError as error:
+        text = os.environ.get("PIPEGRAPH_CACHE_MEMORY", "")
+        raise _wrong("cache_memory", text, "a number of bytes like 512M or 1.5GiB", str(error)) from error
 
 
 @cache

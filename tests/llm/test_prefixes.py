@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pipegraph.models.llm.budget import OverBudget, read_size
+from pipegraph.models.llm.budget import OverBudget
 from pipegraph.models.llm.cache import KVKind, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
 from pipegraph.models.llm.llm import LLM, Tokens
@@ -127,14 +127,3 @@ def test_nothing_is_reused_of_states_and_of_positions_that_depend_on_the_length(
     read(llm, [SHARED])
     assert read(llm, [SHARED]).stats.reused_tokens == 0
     assert Kept.of(llm, "native").nbytes == 0
-
-
-@pytest.mark.parametrize("text, size", [("512M", 512 << 20), ("1.5 GiB", 3 << 29), ("12", 12), ("2kb", 2048)])
-def test_sizes(text: str, size: int) -> None:
-    assert read_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "a lot", "-1", "1 PiB"])
-def test_a_size_that_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="PIPEGRAPH_KV_BUDGET is a number of bytes"):
-        read_size(text)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pipegraph.runtime.cache import ENTRY_BYTES, MemoryCache, measure
 
@@ -121,3 +127,48 @@ def test_a_limit_of_nothing_keeps_nothing() -> None:
     cache = MemoryCache(0)
     put(cache, "a", 1)
     assert cache.get("a") is None
+
+
+def test_tensors_that_share_memory_count_it_once_and_whole() -> None:
+    base = torch.zeros(1000, 10)
+    assert size(base[:1]) == size(base) == size((base[:5], base[5:], base.t())) == 40_000
+    assert size(torch.zeros(1).expand(1000)) == 4
+
+
+def test_numbers_whose_sum_overflows_are_finite_all_the_same() -> None:
+    large = torch.full((4,), 60000.0, dtype=torch.float16)
+    assert measure((large,)).finite and measure((large.to(torch.float8_e5m2),)).finite
+    for bad in (math.nan, math.inf, -math.inf):
+        assert not measure((torch.tensor([1.0, bad]),)).finite
+    assert not measure((torch.tensor([math.inf, -math.inf]),)).finite
+
+
+def test_the_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIPEGRAPH_CACHE_MEMORY", "5 MiB")
+    assert MemoryCache().limit == 5 << 20
+    monkeypatch.setenv("PIPEGRAPH_CACHE_MEMORY", "much")
+    with pytest.raises(ValueError, match="PIPEGRAPH_CACHE_MEMORY: a number of bytes"):
+        MemoryCache()
+
+
+GROW = """
+import re, pathlib
+import pipegraph as pg
+def resident(): return int(re.search(r"VmRSS:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) << 10
+graph = {"pipegraph": 1, "inputs": {"c": {"type": "INT", "default": 0}}, "outputs": {"o": ["i", "IMAGE"]}, "nodes": {
+    "e": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "color": {"$input": "c"}}},
+    "i": {"class_type": "ImageInvert", "inputs": {"image": ["e", "IMAGE"]}}}}
+workflow = pg.load(graph)
+workflow.run(c=1000)
+start = resident()
+for colour in range(80):
+    workflow.run(c=colour)
+print(resident() - start)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the resident size is read from /proc")
+def test_a_process_holds_little_more_than_its_limit() -> None:
+    settings = {**os.environ, "PIPEGRAPH_CACHE_MEMORY": "800M"}
+    done = subprocess.run([sys.executable, "-c", GROW], env=settings, capture_output=True, text=True, check=True)
+    assert 600 << 20 < int(done.stdout) < 1150 << 20

@@ -65,6 +65,18 @@ def late_zero(latent: Lazy[Latent]) -> Latent:
     return latent.get()
 
 
+@node("ZeroThroughNumpy", category="toy")
+def zero_through_numpy(latent: Latent) -> Latent:
+    """Give a copy on and set the original to zero, unseen by torch.
+
+    Args:
+        latent: What is changed.
+    """
+    copy = {"samples": latent["samples"].clone()}
+    latent["samples"].numpy()[:] = 0
+    return copy
+
+
 @node("Double", category="toy")
 def double(latent: Latent) -> Latent:
     """Double.
@@ -78,7 +90,7 @@ def double(latent: Latent) -> Latent:
 @pytest.fixture
 def go(tmp_path: Path, short: Callable[..., dict[str, Any]]) -> Callable[..., Result]:
     CALLS.clear()
-    runner, catalog = Runner(), Catalog.of(ones, zero, mask, late_zero, double)
+    runner, catalog = Runner(), Catalog.of(ones, zero, zero_through_numpy, mask, late_zero, double)
 
     def run(nodes: Mapping[str, Any], end: str) -> Result:
         return runner.run(plan(check(load(short(nodes, end)), catalog)), output_dir=tmp_path)
@@ -87,7 +99,13 @@ def go(tmp_path: Path, short: Callable[..., dict[str, Any]]) -> Callable[..., Re
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [("Zero", "changed_input"), ("LateZero", "changed_input"), ("Mask", "node_failed")]
+    ("kind", "code"),
+    [
+        ("Zero", "changed_input"),
+        ("ZeroThroughNumpy", "changed_input"),
+        ("LateZero", "changed_input"),
+        ("Mask", "node_failed"),
+    ],
 )
 def test_a_node_that_changes_its_input_is_told_and_harms_no_later_run(
     go: Callable[..., Result], kind: str, code: str

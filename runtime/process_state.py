@@ -1,0 +1,108 @@
+"""Settings of the whole process that a node of somebody else may change: put back when it ends, with a warning.
+
+Left changed, they would change the results of other nodes and later runs. Torch and NumPy are asked only if a node has
+imported them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+
+class _Setting(NamedTuple):
+    name: str
+    module: str
+    """Must be imported, else there is nothing to keep."""
+    read: Callable[[Any], Any]
+    """Takes the module."""
+    write: Callable[[Any, Any], object]
+    """Takes the module and what ``read`` gave."""
+    drawn: bool = False
+    """State of a random generator: a node that may differ from run to run keeps what it draws."""
+
+
+def _set_environment(module: Any, values: dict[str, str]) -> None:
+    module.environ.clear()
+    module.environ.update(values)
+
+
+def _torch_flag(path: str) -> tuple[Callable[[Any], Any], Callable[[Any, Any], object]]:
+    """Reads and writes ``torch.<path>``, a plain attribute."""
+    *outer, last = path.split(".")
+
+    def owner(torch: Any) -> Any:
+        for name in outer:
+            torch = getattr(torch, name)
+        return torch
+
+    return lambda torch: getattr(owner(torch), last), lambda torch, value: setattr(owner(torch), last, value)
+
+
+_SETTINGS: Final = (
+    _Setting("the current folder", "os", lambda os: os.getcwd(), lambda os, folder: os.chdir(folder)),
+    _Setting("the environment", "os", lambda os: dict(os.environ), _set_environment),
+    _Setting(
+        "torch's default dtype", "torch", lambda t: t.get_default_dtype(), lambda t, dtype: t.set_default_dtype(dtype)
+    ),
+    _Setting(
+        "torch's default device",
+        "torch",
+        lambda t: t.get_default_device(),
+        lambda t, device: t.set_default_device(None if device.type == "cpu" else device),
+    ),
+    _Setting("torch's threads", "torch", lambda t: t.get_num_threads(), lambda t, count: t.set_num_threads(count)),
+    _Setting("torch's gradient mode", "torch", lambda t: t.is_grad_enabled(), lambda t, mode: t.set_grad_enabled(mode)),
+    _Setting(
+        "torch's deterministic mode",
+        "torch",
+        lambda t: (t.are_deterministic_algorithms_enabled(), t.is_deterministic_algorithms_warn_only_enabled()),
+        lambda t, mode: t.use_deterministic_algorithms(mode[0], warn_only=mode[1]),
+    ),
+    _Setting(
+        "torch's precision of matrix products",
+        "torch",
+        lambda t: t.get_float32_matmul_precision(),
+        lambda t, precision: t.set_float32_matmul_precision(precision),
+    ),
+    _Setting("cuDNN's benchmark mode", "torch", *_torch_flag("backends.cudnn.benchmark")),
+    _Setting("cuDNN's deterministic mode", "torch", *_torch_flag("backends.cudnn.deterministic")),
+    _Setting(
+        "torch's random generator",
+        "torch",
+        lambda t: t.get_rng_state().numpy().tobytes(),
+        lambda t, state: t.set_rng_state(t.frombuffer(bytearray(state), dtype=t.uint8)),
+        drawn=True,
+    ),
+    _Setting("NumPy's random generator", "numpy", lambda n: _numpy_state(n), lambda n, s: n.random.set_state(s), True),
+    _Setting("Python's random generator", "random", lambda r: r.getstate(), lambda r, s: r.setstate(s), True),
+)
+
+
+def _numpy_state(numpy: Any) -> Any:
+    """NumPy's legacy state, as values that can be compared."""
+    name, keys, *rest = numpy.random.get_state()
+    return (name, keys.tolist(), *rest)
+
+
+@contextmanager
+def kept(who: str, warn: Callable[[str], None], *, drawn: bool) -> Iterator[None]:
+    """Put the process's settings back when the block ends, and warn of those that differed.
+
+    Args:
+        who: What the warning names.
+        warn: Takes the sentence.
+        drawn: Put random generators back too.
+    """
+    settings = [s for s in _SETTINGS if s.module in sys.modules and (drawn or not s.drawn)]
+    before = [(s, s.read(sys.modules[s.module])) for s in settings]
+    try:
+        yield
+    finally:
+        for setting, value in before:
+            module = sys.modules[setting.module]
+            if setting.read(module) != value:
+                setting.write(module, value)
+                warn(f"{who} changed {setting.name} for the whole process; it was put back")
