@@ -7,20 +7,23 @@ A name is looked up below the roots of its kind, in this order:
    a kind (``checkpoints``, ``loras``, ...);
 3. the user's data folder, laid out the same;
 4. the local Hugging Face cache, for names like ``org/name`` or ``org/name/file.safetensors``;
-5. paths that the user gave explicitly (:func:`allow`).
+5. paths that the user named for this run (``pipegraph.access``).
 
 For ``input`` the other roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder. Whatever the name,
-the file it leads to (links followed) must lie below a root or below a path given explicitly.
+the file it leads to (links followed) must lie below a root or below a path that the user named. An error never tells
+whether a file exists outside of these.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from pipegraph.access import current
 
 FOLDERS: Final = {
     "checkpoints": ("checkpoints",),
@@ -51,8 +54,6 @@ MEDIA: Final = frozenset(
     ".wav .mp3 .flac .ogg .opus .m4a .aac .wma .aiff".split()
 )
 
-_allowed: dict[Path, None] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class _Root:
@@ -64,34 +65,29 @@ class _Root:
     """List subfolders too."""
 
 
-def allow(path: str | os.PathLike[str]) -> Path:
-    """Let a file or folder that the user gave explicitly, and what lies below it, be named; gives the resolved path."""
-    found = Path(path).expanduser().resolve()
-    _allowed[found] = None
-    return found
-
-
 def resolve(kind: str, name: str) -> Path:
-    """The file or folder that ``name`` means, links followed.
+    """The file or folder that ``name`` means, links followed; the same one as long as a run goes on.
 
     Both ``/`` and ``\\`` separate folders.
 
     Raises:
         LookupError: no such file, or it lies outside the roots; says where was looked and the nearest names.
     """
+    access = current()
+    known = access.resolved.get((kind, name))
+    if known is None:
+        known = access.resolved[kind, name] = _resolve(kind, name, access.allowed)
+    return known
+
+
+def _resolve(kind: str, name: str, allowed: Set[Path]) -> Path:
     clean = name.replace("\\", "/")
     if not clean.strip() or any(ord(c) < 32 for c in clean):
         raise LookupError(f"{name!r} is no name of a file")
-    for candidate in _candidates(kind, clean):
-        found = _existing(candidate)
-        if found is None:
-            continue
-        if not _inside(kind, found):
-            raise LookupError(
-                f'"{name}" leads to {found}, which is outside the folders of {kind}; add its folder to '
-                f"{'PIPEGRAPH_INPUT' if kind == 'input' else 'PIPEGRAPH_MODELS'}, or name it on the command line"
-            )
-        return found
+    for candidate in _candidates(kind, clean, allowed):
+        path = _existing(candidate)
+        if path and _inside(kind, path, allowed):
+            return path
     raise LookupError(_not_found(kind, name, clean))
 
 
@@ -147,7 +143,7 @@ def _roots(kind: str) -> list[_Root]:
     return shipped + [_Root(root / sub) for root in model_roots() for sub in FOLDERS[kind]]
 
 
-def _candidates(kind: str, name: str) -> Iterator[Path]:
+def _candidates(kind: str, name: str, allowed: Set[Path]) -> Iterator[Path]:
     """Paths that a cleaned name may mean, most likely first."""
     for root in _roots(kind):
         if name.startswith(root.prefix):
@@ -157,10 +153,15 @@ def _candidates(kind: str, name: str) -> Iterator[Path]:
     parts = name.split("/")
     if kind != "input" and len(parts) >= 2 and (snapshot := hub_snapshot("/".join(parts[:2]))):
         yield snapshot.joinpath(*parts[2:])
-    if _allowed:
-        path = Path(name).expanduser()
-        if _is_under(Path(os.path.abspath(path)), _allowed) or _is_under(path.resolve(), _allowed):
-            yield path
+    if allowed:
+        yield _expanded(name)
+
+
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # no home folder is known
+        return Path(name)
 
 
 def _existing(path: Path) -> Path | None:
@@ -170,15 +171,11 @@ def _existing(path: Path) -> Path | None:
         return None
 
 
-def _inside(kind: str, path: Path) -> bool:
+def _inside(kind: str, path: Path, allowed: Set[Path]) -> bool:
     roots = [EMBEDDED if r.prefix and kind != "input" else r.folder for r in _roots(kind)]
     if kind != "input":
         roots += [*model_roots(), hub_cache()]
-    return _is_under(path, (r.resolve() for r in roots)) or _is_under(path, _allowed)
-
-
-def _is_under(path: Path, folders: Iterator[Path] | dict[Path, None]) -> bool:
-    return any(path == f or f in path.parents for f in folders)
+    return not allowed.isdisjoint((path, *path.parents)) or any(path.is_relative_to(root.resolve()) for root in roots)
 
 
 def _listed(kind: str, root: _Root) -> Iterator[str]:
@@ -231,4 +228,6 @@ def _not_found(kind: str, name: str, clean: str) -> str:
     elif near := difflib.get_close_matches(clean, known, 3, 0.5):
         hint = "; nearest: " + ", ".join(f'"{n}"' for n in near)
     places = ", ".join(map(str, searched(kind)))
-    return f'no file "{name}" among {kind}{hint}; looked in {places}'
+    variable = "PIPEGRAPH_INPUT" if kind == "input" else "PIPEGRAPH_MODELS"
+    elsewhere = f"a file elsewhere must be named on the command line, or its folder in {variable}"
+    return f'no file "{name}" among {kind}{hint}; looked in {places}; {elsewhere}'

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pipegraph.access import Access, granted
 from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
 from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, Link, NodeUse
@@ -58,6 +59,8 @@ class CheckedGraph:
     """Name of an output of the graph -> node id, number of its output."""
     seeds: Mapping[str, int]
     """Seeds that were drawn, by graph input or ``node.input``."""
+    access: Access
+    """What the run may read, and where the names in it lead."""
 
 
 @bulk()
@@ -67,6 +70,7 @@ def check(
     inputs: Mapping[str, Any] | None = None,
     *,
     overrides: Mapping[str, Any] | None = None,
+    access: Access | None = None,
 ) -> CheckedGraph:
     """Check a graph with the values given to it.
 
@@ -75,11 +79,14 @@ def check(
         catalog: The nodes there are.
         inputs: Values of the graph's inputs by name; texts, as a command line gives them, are converted.
         overrides: Other inputs of nodes, as ``{"node.input": value}``; texts are converted by the input's type.
+        access: What may be read besides the folders of models and inputs, by this run and no other.
 
     Raises:
         GraphError: with every problem.
     """
-    return _Check(graph, catalog).run(inputs or {}, overrides or {})
+    access = access or Access()
+    with granted(access):
+        return _Check(graph, catalog, access).run(inputs or {}, overrides or {})
 
 
 @cache
@@ -97,8 +104,8 @@ _WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
 
 
 class _Check:
-    def __init__(self, graph: Graph, catalog: Catalog) -> None:
-        self.graph, self.catalog = graph, catalog
+    def __init__(self, graph: Graph, catalog: Catalog, access: Access) -> None:
+        self.graph, self.catalog, self.access = graph, catalog, access
         self.problems = [*graph.problems]
         self.inputs: dict[str, Any] = {}
         self.seeds: dict[str, int] = {}
@@ -134,7 +141,7 @@ class _Check:
             graph = replace(graph, nodes=uses)
         return CheckedGraph(
             graph=graph, catalog=self.catalog, nodes=nodes, roots=roots, inputs=self.inputs,
-            outputs=outputs, seeds=self.seeds,
+            outputs=outputs, seeds=self.seeds, access=self.access,
         )  # fmt: skip
 
     def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from pipegraph.access import granted
 from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, shown
 
@@ -96,10 +97,13 @@ def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: Fil
     Raises:
         GraphError: an ``auto`` has no answer or several, or a file cannot be read.
     """
-    settings = settings or Settings()
+    with granted(checked.access):
+        return _plan(checked, settings or Settings(), hashes or FileHashes())
+
+
+def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan:
     nodes, eager = _needed(checked)
     autos, problems = resolve(checked, nodes)
-    hashes = hashes or FileHashes()
     shared = settings.key().encode()
     steps: list[Step] = []
     step_of: dict[str, int] = {}

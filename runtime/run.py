@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from pipegraph.access import granted
+
 from .cache import MemoryCache
 from .errors import NoSuchRun, RunFinished
 from .events import Event, EventLog
@@ -69,7 +71,8 @@ class Runner:
                 raise ValueError(f"the run id {run_id!r} was used already")
             self._runs[run_id] = run
         try:
-            return run.execute()
+            with granted(plan.checked.access):
+                return run.execute()
         finally:
             with self._lock:
                 del self._runs[run_id]

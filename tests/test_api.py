@@ -207,3 +207,78 @@ def test_a_cancel_while_planning_is_not_lost(pack: Path, monkeypatch: pytest.Mon
         monkeypatch.undo()
         workflow.on_event = None
         assert workflow.run()["x"] == 0.02
+
+
+READ = {
+    "pipegraph": 1,
+    "inputs": {"image": {"type": "STRING"}},
+    "nodes": {"load": {"class_type": "LoadImage", "inputs": {"image": {"$input": "image"}}}},
+    "outputs": {"image": ["load", "IMAGE"]},
+}
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A picture in a folder that is none of inputs."""
+    from PIL import Image
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Image.new("RGB", (16, 16), "red").save(tmp_path / "elsewhere" / "picture.png")
+    return tmp_path / "elsewhere" / "picture.png"
+
+
+def test_a_path_may_be_read_by_the_run_it_was_given_to_and_no_other(outside: Path) -> None:
+    workflow = pg.load(READ)
+    assert workflow.run(image=outside)["image"].shape == (1, 16, 16, 3)
+    assert pg.load(READ, allow=[outside.parent]).run(image=str(outside))["image"].shape == (1, 16, 16, 3)
+    with pytest.raises(pg.GraphError) as there:
+        workflow.run(image=str(outside))
+    with pytest.raises(pg.GraphError) as absent:
+        workflow.run(image=str(outside.with_name("absent.png")))
+    assert str(there.value) == str(absent.value).replace("absent.png", "picture.png")
+
+
+def test_a_path_that_comes_over_a_link_may_be_read_too(outside: Path) -> None:
+    text = {"class_type": "PrimitiveString", "inputs": {"value": {"$input": "image"}}}
+    linked = {"class_type": "LoadImage", "inputs": {"image": ["text", 0]}}
+    graph = READ | {"nodes": {"text": text, "load": linked}}
+    assert pg.load(graph).run(image=outside)["image"].shape == (1, 16, 16, 3)
+    with pytest.raises(pg.RunError, match="no file"):
+        pg.load(graph).run(image=str(outside))
+
+
+def test_runs_at_the_same_time_do_not_share_what_they_may_read(outside: Path) -> None:
+    read, refused = threading.Barrier(2), list[bool]()
+
+    def run(image: str | Path) -> None:
+        for _ in range(20):
+            read.wait(10)
+            try:
+                pg.load(READ).run(image=image)
+                refused.append(False)
+            except pg.GraphError:
+                refused.append(True)
+
+    threads = [threading.Thread(target=run, args=(image,)) for image in (outside, str(outside))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused.count(True) == refused.count(False) == 20
+
+
+def test_what_was_checked_is_what_is_read(outside: Path) -> None:
+    """A link that leads elsewhere after the check changes nothing."""
+    from PIL import Image
+
+    Image.new("RGB", (8, 8), "blue").save("small.png")
+    Path("link.png").symlink_to("small.png")
+
+    def swap(event: Event) -> None:
+        if event.kind == "plan":
+            Path("link.png").unlink()
+            Path("link.png").symlink_to(outside)
+
+    assert pg.load(READ, on_event=swap).run(image="link.png")["image"].shape == (1, 8, 8, 3)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from pipegraph.access import Access
 from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
 from pipegraph.runtime.catalog import Catalog
@@ -78,9 +79,11 @@ class Workflow:
         dtype: str | None = None,
         kernels: str | None = None,
         quantize: str | None = None,
+        allow: Iterable[str | Path] = (),
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         """See ``load``."""
+        self.allow = [*allow]
         self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
         if dtype is not None and dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
@@ -108,7 +111,9 @@ class Workflow:
         if overrides is not None and not isinstance(overrides, Mapping):
             names = ", ".join(self.graph.inputs) or "none"
             raise TypeError(f"give inputs of the graph by name ({names}), those of nodes as {{'node.input': value}}")
-        return check(self.graph, self.catalog, _plain(inputs), overrides=_plain(overrides or {}))
+        values = [*inputs.values(), *(overrides or {}).values()]
+        access = Access.to(*self.allow, *(value for value in values if isinstance(value, Path)))
+        return check(self.graph, self.catalog, _plain(inputs), overrides=_plain(overrides or {}), access=access)
 
     def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
         """What would run, in which order; arguments as for ``run``."""
@@ -181,6 +186,7 @@ def load(
     dtype: str | None = None,
     kernels: str | None = None,
     quantize: str | None = None,
+    allow: Iterable[str | Path] = (),
     on_event: Callable[[Event], None] | None = None,
 ) -> Workflow:
     """Read a graph and make it ready to run.
@@ -198,6 +204,7 @@ def load(
         kernels: Back ends to use, such as ``attention=torch,linear=torch``.
         quantize: Keep the weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized while they are
             loaded; fragile layers and what a file has quantized stay as they are. ``none``: weights as in their files.
+        allow: Files and folders that the graph may name, besides those of models and inputs.
         on_event: Called with every event of a run.
 
     Raises:
@@ -205,7 +212,8 @@ def load(
             not load.
     """
     shared: dict[str, Any] = {
-        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize, "on_event": on_event,
+        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize, "allow": allow,
+        "on_event": on_event,
     }  # fmt: skip
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
@@ -217,15 +225,13 @@ def load(
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not of JSON's types becomes so: paths, which may then be read, and whole numbers of other libraries."""
+    """What is not of JSON's types becomes so: paths, and whole numbers of other libraries."""
     return {name: value if type(value) in (str, int, float, bool) else _json(value) for name, value in values.items()}
 
 
 def _json(value: Any) -> Any:
     if isinstance(value, Path):
-        from pipegraph.models import paths
-
-        return str(paths.allow(value))
+        return str(value.expanduser().resolve())
     try:
         return value if getattr(value, "shape", ()) else operator.index(value)
     except TypeError:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipegraph.access import Access, granted
 from pipegraph.models import paths
 
 
@@ -17,7 +18,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(paths, "_allowed", {})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -66,10 +66,19 @@ def test_outside_is_refused(root: Path, name: str, kind: str) -> None:
         paths.resolve(kind, name)
 
 
-def test_link_says_what_to_do(root: Path) -> None:
-    (root / "models/checkpoints/link").symlink_to("/etc")
-    with pytest.raises(LookupError, match="outside the folders of checkpoints; add its folder"):
-        paths.resolve("checkpoints", "link/passwd")
+def test_what_lies_outside_is_told_like_what_is_not_there(root: Path) -> None:
+    (root / "models/checkpoints/link").symlink_to(root)
+    (root / "there").write_bytes(b"x")
+
+    def told(name: str) -> str:
+        with pytest.raises(LookupError) as error:
+            paths.resolve("checkpoints", name)
+        return str(error.value.args[0])
+
+    for there in (str(root / "there"), "../../there", "link/there", "~/there"):
+        absent = there.replace("there", "gone")
+        assert told(there) == told(absent).replace("gone", "there")
+    assert "must be named on the command line, or its folder in PIPEGRAPH_MODELS" in told("link/there")
 
 
 def test_allowed_paths(root: Path) -> None:
@@ -78,11 +87,24 @@ def test_allowed_paths(root: Path) -> None:
     own.write_bytes(b"x")
     with pytest.raises(LookupError):
         paths.resolve("checkpoints", str(own))
-    paths.allow("elsewhere")
-    assert paths.resolve("checkpoints", str(own)) == own
-    assert paths.resolve("checkpoints", "elsewhere/model.safetensors") == own
+    with granted(Access.to("elsewhere")):
+        assert paths.resolve("checkpoints", str(own)) == own
+        assert paths.resolve("checkpoints", "elsewhere/model.safetensors") == own
+        with pytest.raises(LookupError):
+            paths.resolve("checkpoints", str(root / "other"))
     with pytest.raises(LookupError):
-        paths.resolve("checkpoints", str(root / "other"))
+        paths.resolve("checkpoints", str(own))
+
+
+def test_a_name_means_the_same_file_as_long_as_a_run_goes_on(root: Path) -> None:
+    link = root / "models/checkpoints/link.safetensors"
+    link.symlink_to("a.safetensors")
+    with granted(Access()):
+        first = paths.resolve("checkpoints", "link.safetensors")
+        link.unlink()
+        link.symlink_to("sub/m.safetensors")
+        assert paths.resolve("checkpoints", "link.safetensors") == first
+    assert paths.resolve("checkpoints", "link.safetensors") != first
 
 
 def test_hub_cache(root: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models import paths
+from pipegraph.access import Access, granted
 from pipegraph.models.loading.load import Place, load_checkpoint
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.model import Model
+from pipegraph.models.paths import EMBEDDED
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.model_sampling import Flow, mu_for_tokens
 from pipegraph.models.sampling.noise import Noise
@@ -37,7 +38,7 @@ def make_pipeline(folder: Path, dev: bool) -> None:
     from transformers import AutoTokenizer, CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
     torch.manual_seed(0)
-    shipped = paths.EMBEDDED / "flux-tiny"
+    shipped = EMBEDDED / "flux-tiny"
     tokenizers = [AutoTokenizer.from_pretrained(shipped / n) for n in ("tokenizer", "tokenizer_2")]
     words = len(tokenizers[0])
     transformer = FluxTransformer2DModel(
@@ -119,13 +120,11 @@ class Given:
 
 
 @pytest.fixture
-def load(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Ours]:
-    monkeypatch.setattr(paths, "_allowed", {})
-
+def load(folders: dict[str, Path]) -> Callable[[str], Ours]:
     def load(name: str) -> Ours:
         path = folders.get(name) or Path(name)
-        paths.allow(path)
-        return Ours(*load_checkpoint(checkpoint(str(path)), CPU), dynamic=name == "dev")
+        with granted(Access.to(path)):
+            return Ours(*load_checkpoint(checkpoint(str(path)), CPU), dynamic=name == "dev")
 
     return load
 

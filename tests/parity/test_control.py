@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models import paths
+from pipegraph.access import Access, granted
 from pipegraph.models.control import Control, ControlNet
 from pipegraph.models.families import flux
 from pipegraph.models.loading.load import Place, load_control_net
@@ -40,8 +40,8 @@ def control_folder(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def net(control_folder: Path, load: Any) -> ControlNet:
-    paths.allow(control_folder)
-    return load_control_net(str(control_folder), CPU)
+    with granted(Access.to(control_folder)):
+        return load_control_net(str(control_folder), CPU)
 
 
 def noise_for(batch: int, rows: int, columns: int) -> Tensor:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models import paths
+from pipegraph.access import Access, granted
 from pipegraph.models.loading.load import Place, load_checkpoint
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.video.clip import TensorFrames, Video, silent
@@ -83,11 +83,9 @@ def pipeline() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
-    monkeypatch.setattr(paths, "_allowed", {})
-
+def load() -> Callable[[Path], Any]:
     def load(folder: Path) -> Any:
-        paths.allow(folder)
-        return load_checkpoint(checkpoint(str(folder)), Place(torch.device("cpu"), torch.float32))
+        with granted(Access.to(folder)):
+            return load_checkpoint(checkpoint(str(folder)), Place(torch.device("cpu"), torch.float32))
 
     return load

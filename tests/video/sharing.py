@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipegraph.models import paths
+from pipegraph.access import Access, granted
 from pipegraph.models.loading.load import load_checkpoint
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.parallel import together
@@ -24,8 +24,8 @@ FRAMES = 13
 
 def sampled(folder: Path) -> list[Tensor]:
     """Latents of an even and an odd number of tokens, each of two conditionings; a prediction with a time for each."""
-    paths.allow(folder)
-    model, clip, _ = load_checkpoint(checkpoint(str(folder)), CPU)
+    with granted(Access.to(folder)):
+        model, clip, _ = load_checkpoint(checkpoint(str(folder)), CPU)
     even, odd = noise(FRAMES), noise(FRAMES + 4)[..., :2]
     found = [run(model, *texts(clip), start) for start in (even, odd)]
     times = torch.linspace(0, 1000, odd[0, 0].numel() // 4)[None]

@@ -391,14 +391,12 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     (models / "tokenizers/umt5xxl").symlink_to(wan / "tokenizer")
     (models / "text_encoders/umt5_xxl_fp8_e4m3fn_scaled.json").write_text((wan / "card.json").read_text())
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(models))
-    monkeypatch.setattr(paths, "_allowed", {})
     picture = tmp_path / "first.png"
     Image.new("RGB", (32, 48), (200, 40, 40)).save(picture)
-    paths.allow(picture)
     graph = json.loads(json.dumps(GRAPH))
     graph["6"]["inputs"]["image"] = str(picture)
     with strict(1 << 10) as seen:
-        result = pg.load(graph, out=tmp_path).run()
+        result = pg.load(graph, out=tmp_path, allow=[picture]).run()
     assert seen.attention > 10 and seen.linear > 100
     [path] = result.files
     assert read_video(path)[0].frames.count == 13

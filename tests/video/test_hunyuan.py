@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import pipegraph as pg
-from pipegraph.models import paths
 from pipegraph.models.loading.load import load_model, load_vae
 from pipegraph.models.vae import finish
 from pipegraph.nodes.conditioning import flux_guidance
@@ -132,8 +131,6 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
         (models / name).parent.mkdir(parents=True, exist_ok=True)
         save_file({k: v.contiguous() for k, v in tensors.items()}, models / f"{name}.safetensors")
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(models))
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(hunyuan)
     positive, negative = texts(clip, PROMPT, NEGATIVE)
     sigmas = torch.tensor([1.0, 0.7, 0.0])
     expected = run(model, positive, negative, noise(), sigmas)
@@ -147,7 +144,7 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
         "clip_name1": f"{hunyuan}/text_encoder_2", "clip_name2": f"{hunyuan}/text_encoder",
     }  # fmt: skip
     with strict(1 << 10) as seen:
-        result = pg.load(graph, out=tmp_path).run()
+        result = pg.load(graph, out=tmp_path, allow=[hunyuan]).run()
     assert seen.attention > 10 and seen.linear > 50
     frames = read_video(result.files[0])[0].frames
     assert (frames.count, frames.width, frames.height) == (21, 32, 48)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models import paths
+from pipegraph.access import Access, granted
 from pipegraph.models.clip_vision import Seen
 from pipegraph.models.loading.load import Place, load_clip_vision, load_model, load_text_encoders, load_vae
 from pipegraph.models.sampling.guiders import Guider
@@ -136,7 +136,8 @@ def look_at(folder: Path, pipe: Any, generator: torch.Generator) -> None:
     assert any("head." in name for name in stored)
     save_file({f"vision_model.{n.removeprefix('vision_model.')}": t for n, t in stored.items()}, file)
     for name in (folder / "image_encoder", file):
-        found = load_clip_vision(str(name), CPU).encode(pixels[None] / 255, "disabled")
+        with granted(Access.to(folder)):
+            found = load_clip_vision(str(name), CPU).encode(pixels[None] / 255, "disabled")
         assert (found.last - expected).abs().max() < 1e-5
 
 
@@ -210,7 +211,8 @@ def test_single_files_in_the_original_layout(
     write_files(hunyuan_15, tmp_path / "models")
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
     encoders = ["byt5_small_glyphxl_fp16.safetensors", f"{hunyuan_15}/text_encoder"]
-    file_clip = load_text_encoders("hunyuan_video_15", encoders, CPU)
+    with granted(Access.to(hunyuan_15)):
+        file_clip = load_text_encoders("hunyuan_video_15", encoders, CPU)
     sigmas = torch.tensor([1.0, 0.7, 0.0])
     expected = run(model, *texts(clip), noise(), sigmas)
     for name in ("hunyuanvideo1.5_720p_t2v_fp16", "comfyui"):
@@ -257,8 +259,6 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     models = tmp_path / "models"
     write_files(hunyuan_15, models)
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(models))
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(hunyuan_15)
     graph = json.loads(json.dumps(GRAPH))
     graph["10"]["inputs"]["vae_name"] = "hunyuanvideo15_vae_fp16.safetensors"
     graph["11"]["inputs"] |= {
@@ -266,7 +266,7 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     }  # fmt: skip
     graph["12"]["inputs"]["unet_name"] = "hunyuanvideo1.5_720p_t2v_fp16.safetensors"
     with strict(1 << 10) as seen:
-        result = pg.load(graph, out=tmp_path).run()
+        result = pg.load(graph, out=tmp_path, allow=[hunyuan_15]).run()
     assert seen.attention > 10 and seen.linear > 100
     [path] = result.files
     frames = read_video(path)[0].frames
@@ -279,8 +279,6 @@ def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, mon
 
     from pipegraph.models.video.read import read_video
 
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(i2v)
     Image.new("RGB", (40, 60), (200, 30, 30)).save(tmp_path / "start.png")
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
     graph = json.loads(json.dumps(GRAPH))
@@ -298,7 +296,7 @@ def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, mon
     }  # fmt: skip
     graph["129"]["inputs"] |= {"positive": ["78", 0], "negative": ["78", 1]}
     graph["125"]["inputs"]["latent_image"] = ["78", 2]
-    [path] = pg.load(graph, out=tmp_path / "out").run().files
+    [path] = pg.load(graph, out=tmp_path / "out", allow=[i2v]).run().files
     assert read_video(path)[0].frames.count == 5
 
 

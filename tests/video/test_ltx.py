@@ -15,7 +15,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models import paths
 from pipegraph.models.loading.load import Place, load_checkpoint, load_text_encoders
 from pipegraph.models.loading.source import checkpoint
 from pipegraph.models.model import Model
@@ -305,7 +304,6 @@ def files(folder: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     Image.fromarray(pixels).save(tmp_path / "input" / "island.png")
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path / "input"))
-    monkeypatch.setattr(paths, "_allowed", {})
     return tmp_path
 
 

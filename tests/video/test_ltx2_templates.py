@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import pipegraph as pg
-from pipegraph.models import paths
 from pipegraph.models.video.read import read_video
 
 from . import gemma_tiny, ltx2_graphs, ltx2_tiny
@@ -81,7 +80,6 @@ def voice(path: Path) -> None:
 def folders(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(root))
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(root / "input"))
-    monkeypatch.setattr(paths, "_allowed", {})
 
 
 def made(graph: dict[str, Any], out: Path, size: tuple[int, int, int, float]) -> Any:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import pipegraph as pg
+from pipegraph.access import Access, granted
 from pipegraph.kernels.audit import strict
-from pipegraph.models import paths
 from pipegraph.models.families.ltx2 import joined, separated
 from pipegraph.models.families.minimax import SEED
 from pipegraph.models.loading.load import Place, load_checkpoint, load_vae
@@ -60,9 +60,7 @@ def folder(networks: dict[str, nn.Module], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> tuple[Model, TextEncoder, Any, Any]:
     """Model, text encoder, VAE of clips and of sound."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "_allowed", {})
-        paths.allow(folder)
+    with granted(Access.to(folder)):
         return *load_checkpoint(checkpoint(str(folder)), CPU), load_vae(str(folder / "audio_vae"), CPU)
 
 
@@ -352,18 +350,14 @@ def graph_for(names: dict[str, str], **changes: dict[str, Any]) -> dict[str, Any
 
 
 def test_the_nodes_of_the_templates(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "_allowed", {})
     names = {"6": folder / "transformer", "13": folder, "11": folder / "vae", "24": folder / "audio_vae"}
-    for path in names.values():
-        paths.allow(path)
     (tmp_path / "loras").mkdir()
     minimax_tiny.write_lora(tmp_path / "loras/turbo.safetensors")
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path))
     picture = tmp_path / "picture.png"
     minimax_tiny.write_picture(picture)
-    paths.allow(picture)
     told = {id: str(path) for id, path in names.items()} | {"121": "turbo.safetensors"}
-    done = pg.load(graph_for(told, n114={"image": str(picture)}), out=tmp_path / "out").run()
+    done = pg.load(graph_for(told, n114={"image": str(picture)}), out=tmp_path / "out", allow=[folder, picture]).run()
     [path] = done.files
     video, _ = read_video(path)
     frames = video.frames
@@ -376,13 +370,13 @@ def test_the_nodes_of_the_templates(folder: Path, tmp_path: Path, monkeypatch: p
     after["104"] = {"class_type": "MiniMaxH3ReferenceToVideo", "inputs": {
         "clip": ["13", 0], "vae": ["11", 0], "audio_vae": ["24", 0], "ref_images.ref_image_0": ["114", 0],
         "prompt": ["138", 0], "width": 32, "height": 64, "length": ["107", 1], "ref_image_size": "match"}}  # fmt: skip
-    [path] = pg.load(after, out=tmp_path / "out").run().files
+    [path] = pg.load(after, out=tmp_path / "out", allow=[folder, picture]).run().files
     assert (read_video(path)[0].frames.count, read_video(path)[0].frames.width) == (5, 32)
     # From a prompt alone, and refused sizes.
     alone = graph_for(told, n104={"length": 6, "width": 40})
     del alone["104"]["inputs"]["first_frame"]
     with pytest.raises(pg.GraphError) as error:
-        pg.load(alone, out=tmp_path / "out").run()
+        pg.load(alone, out=tmp_path / "out", allow=[folder, picture]).run()
     assert "a multiple of 32, e.g. 32 or 64" in str(error.value)
     assert "a multiple of 17 plus 5, e.g. 5 or 22" in str(error.value)
 

@@ -15,7 +15,6 @@ import torch
 
 import pipegraph as pg
 from pipegraph.cli import main
-from pipegraph.models import paths
 from pipegraph.models.parallel import share
 from pipegraph.models.video.read import read_video
 
@@ -34,9 +33,8 @@ def three_heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_two_processes_equal_one(wan: Path, three_heads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_equal_one(wan: Path, three_heads: Path, tmp_path: Path) -> None:
     """Ulysses and a ring, an even and an odd number of tokens."""
-    monkeypatch.setattr(paths, "_allowed", {})
     out, folders = tmp_path / "latents.pt", (wan, three_heads)
     command = [sys.executable, "-m", "tests.video.sharing"]
     rest = ["2", str(tmp_path / "store"), str(out), *map(str, folders)]
@@ -49,12 +47,16 @@ def test_two_processes_equal_one(wan: Path, three_heads: Path, tmp_path: Path, m
     assert (alone[0][0] - alone[1][0]).abs().max() > 10 * TOLERANCE
 
 
+def named(wan: Path) -> list[str]:
+    """The model as a person names it on the command line."""
+    return [a for n in ("37.unet_name", "38.clip_name", "39.vae_name") for a in ("--set", f"{n}={wan}")]
+
+
 def started(graph: dict[str, Any], wan: Path, tmp_path: Path, *more: str) -> subprocess.Popen[str]:
     """``pipegraph run --parallel 2`` of a graph of a Wan model, its output in pipes."""
     file = tmp_path / "graph.json"
     file.write_text(json.dumps(graph))
-    names = [a for n in ("37.unet_name", "38.clip_name", "39.vae_name") for a in ("--set", f"{n}={wan}")]
-    call = [sys.executable, "-m", "pipegraph", "run", str(file), *names, "--parallel", "2", "--device", "cpu",
+    call = [sys.executable, "-m", "pipegraph", "run", str(file), *named(wan), "--parallel", "2", "--device", "cpu",
             "--out", str(tmp_path / "out"), "--json", *more]  # fmt: skip
     return subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -66,10 +68,8 @@ def lossless(wan: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_shared_run_saves_and_tells_once(wan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(wan)
-    [alone] = pg.load(lossless(wan), out=tmp_path / "alone").run().files
+def test_a_shared_run_saves_and_tells_once(wan: Path, tmp_path: Path) -> None:
+    [alone] = pg.load(lossless(wan), out=tmp_path / "alone", allow=[wan]).run().files
     out, err = (process := started(lossless(wan), wan, tmp_path, "--record")).communicate()
     assert process.returncode == 0, err
     events = [json.loads(line) for line in out.splitlines()]
@@ -148,16 +148,14 @@ def refused(capsys: pytest.CaptureFixture[str], graph: str, *more: str) -> str:
 
 
 def test_what_cannot_be_shared_is_told_before_anything_starts(
-    wan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(wan)
     graph = lossless(wan)
     file = tmp_path / "graph.json"
 
     def told(*more: str) -> str:
         file.write_text(json.dumps(graph))
-        return refused(capsys, str(file), "--out", str(tmp_path), *more)
+        return refused(capsys, str(file), "--out", str(tmp_path), *named(wan), *more)
 
     assert "'--parallel': 0 is not in the range x>=1" in told("--parallel", "0")
     assert "each process takes a GPU of its own; got cuda:1; wanted auto, cpu or cuda" in told("--device", "cuda:1")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from pipegraph.access import Access, granted
 from pipegraph.models.embedded.recipe import video_score as score
 from pipegraph.models.embedded.recipe import video_world as world
 from pipegraph.models.embedded.recipe.video_codec import VideoCodec, clips, patches, psnr, unpatched
@@ -48,8 +49,7 @@ def test_the_scorer_knows_right_from_wrong() -> None:
 
 
 @pytest.mark.slow
-def test_the_folder_that_is_written_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegraph.models import paths
+def test_the_folder_that_is_written_loads(tmp_path: Path) -> None:
     from pipegraph.models.embedded.recipe.video_export import write
     from pipegraph.models.embedded.recipe.video_networks import TextToVideo, autoencoder, generate
     from pipegraph.models.loading.load import Place, load_checkpoint
@@ -61,10 +61,10 @@ def test_the_folder_that_is_written_loads(tmp_path: Path, monkeypatch: pytest.Mo
         for p in part.parameters():
             p.data.normal_(std=0.1)
     write(nets, vae, tmp_path / "wan")
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(tmp_path)
-    model, text, ours = load_checkpoint(checkpoint(str(tmp_path / "wan")), Place(torch.device("cpu"), torch.float32))
-    assert recommend(str(tmp_path / "wan"))["length"] == 13 and model.latent == ours.latent
+    with granted(Access.to(tmp_path)):
+        place = Place(torch.device("cpu"), torch.float32)
+        model, text, ours = load_checkpoint(checkpoint(str(tmp_path / "wan")), place)
+        assert recommend(str(tmp_path / "wan"))["length"] == 13 and model.latent == ours.latent
     for part in nets.parts().values():
         part.float().eval()
     prompt = "a YELLOW fish, swimming left in the ocean"

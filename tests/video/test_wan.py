@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models import paths
 from pipegraph.models.loading.load import Place, load_model, load_text_encoders, load_vae
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
@@ -181,24 +180,20 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     from pipegraph.kernels.audit import strict
     from pipegraph.models.video.read import read_video
 
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(wan)
     with strict(1 << 10) as seen:
-        result = pg.load(graph_for(wan), out=tmp_path).run()
+        result = pg.load(graph_for(wan), out=tmp_path, allow=[wan]).run()
     assert seen.attention > 10 and seen.linear > 100
     [path] = result.files
     video, _ = read_video(path)
     frames = video.frames
     assert (path.suffix, frames.count, frames.width, frames.height, float(video.fps)) == (".mp4", 9, 32, 48, 16)
-    again = pg.load(path, out=tmp_path / "again").run()
+    again = pg.load(path, out=tmp_path / "again", allow=[wan]).run()
     assert torch.equal(read_video(again.files[0])[0].images(), video.images())
 
 
 def test_sizes_are_refused_before_anything_runs(wan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "_allowed", {})
-    paths.allow(wan)
     with pytest.raises(pg.GraphError) as error:
-        pg.load(graph_for(wan, width=40, length=10), out=tmp_path).run()
+        pg.load(graph_for(wan, width=40, length=10), out=tmp_path, allow=[wan]).run()
     told = str(error.value)
     assert "a multiple of 16, e.g. 32 or 48" in told and "a multiple of 4 plus 1, e.g. 9 or 13" in told
 

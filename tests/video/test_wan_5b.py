@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.access import Access, granted
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.families.wan_variants import WAN_5B
 from pipegraph.models.loading.load import load_vae
@@ -104,10 +105,8 @@ def test_the_vae_in_the_original_layout(folders: tuple[Path, Path], tmp_path: Pa
     assert "decoder.upsamples.0.upsamples.2.time_conv.weight" in original
     assert "encoder.downsamples.1.downsamples.0.residual.2.weight" in original
     save_file(original, tmp_path / "wan2.2_vae.safetensors")
-    from pipegraph.models import paths
-
-    paths.allow(tmp_path)
-    found = load_vae(str(tmp_path / "wan2.2_vae.safetensors"), CPU)
+    with granted(Access.to(tmp_path)):
+        found = load_vae(str(tmp_path / "wan2.2_vae.safetensors"), CPU)
     assert found.latent == vae.latent
     z = start()
     assert torch.equal(found.decode(z), vae.decode(z))

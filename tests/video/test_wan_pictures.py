@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.access import Access, granted
 from pipegraph.models.loading.load import load_model
 from pipegraph.models.video.read import read_video
 from pipegraph.nodes.sampling import k_sampler_advanced
@@ -87,7 +88,8 @@ def test_two_experts_hand_over_as_in_diffusers(
     second = tiny.transformer()
     tiny.make(folder, transformer_2=second, boundary_ratio=0.875)
     model, clip, _ = load(folder)
-    low = load_model(str(folder / "transformer_2"), CPU).with_sampling(model.sampling)
+    with granted(Access.to(folder)):
+        low = load_model(str(folder / "transformer_2"), CPU).with_sampling(model.sampling)
     positive, negative = texts(clip)
     start: dict[str, Any] = {"samples": torch.zeros_like(noise())}
     whole = {"noise_seed": 3, "steps": 4, "cfg": CFG, "sampler_name": "euler", "scheduler": "simple",

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.access import Access, granted
 from pipegraph.models.clip_vision import ClipVision, Seen, fitted
 from pipegraph.models.families.wan import TEXT_TOKENS
 from pipegraph.models.loading.load import load_clip_vision
@@ -50,6 +51,11 @@ def make(folder: Path, pos_embed_seq_len: int | None = None) -> Path:
     return folder
 
 
+def eye_of(folder: Path) -> ClipVision:
+    with granted(Access.to(folder)):
+        return load_clip_vision(str(folder), CPU)
+
+
 @pytest.fixture(scope="session")
 def i2v(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("wan") / "i2v21")
@@ -78,7 +84,7 @@ def test_equals_diffusers(
     monkeypatch.setattr("diffusers.pipelines.wan.pipeline_wan_i2v.prompt_clean", str)
     folder = flf if last else i2v
     model, clip, vae = load(folder)
-    eye = load_clip_vision(str(folder), CPU)
+    eye = eye_of(folder)
     start, end = picture(1), picture(2)
     first, second = clip_vision_encode(eye, start), clip_vision_encode(eye, end)
     positive, negative = texts(clip)
@@ -110,7 +116,7 @@ def test_equals_diffusers(
 def test_one_picture_of_two(load: Any, pipeline: Any, flf: Path, context: Context, which: str) -> None:
     """Where one picture alone is given to the first-and-last-frame model, it has the first one's place."""
     model, clip, vae = load(flf)
-    seen = clip_vision_encode(load_clip_vision(str(flf), CPU), picture(1))
+    seen = clip_vision_encode(eye_of(flf), picture(1))
     given: dict[str, Any] = {f"{which}_image": picture(1), f"clip_vision_{which}_image": seen}
     made = wan_first_last_frame_to_video(*texts(clip), vae, context, SIZE[1], SIZE[0], 5, **given)
     x = noise(5)
@@ -142,7 +148,7 @@ def test_one_picture_of_two(load: Any, pipeline: Any, flf: Path, context: Contex
 
 def test_what_is_seen_must_fit(load: Any, wan: Path, i2v: Path, flf: Path, context: Context) -> None:
     model, clip, vae = load(i2v)
-    eye = load_clip_vision(str(i2v), CPU)
+    eye = eye_of(i2v)
     seen = clip_vision_encode(eye, picture(1))
 
     def begun(**vision: Any) -> Any:
@@ -177,7 +183,7 @@ def test_pictures_are_fitted_as_in_training(height: int, width: int) -> None:
 
 def test_states_equal_transformers(i2v: Path, load: Any) -> None:
     load(i2v)
-    eye = load_clip_vision(str(i2v), CPU)
+    eye = eye_of(i2v)
     assert isinstance(eye, ClipVision)
     image = picture(5, EDGE, EDGE).expand(2, -1, -1, -1)
     from transformers import CLIPImageProcessorPil, CLIPVisionModel

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -109,13 +109,10 @@ def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
     return Call(graph, inputs, overrides)
 
 
-def allow_paths(values: Sequence[Any]) -> None:
-    """Files and folders that the user typed may be read, wherever they lie."""
-    from pipegraph.models import paths
-
-    for value in values:
-        if value and os.path.exists(os.path.expanduser(value)):  # no error for texts that can be no path
-            paths.allow(value)
+def typed_paths(call: Call) -> list[str]:
+    """Files and folders among the values that the user typed: they may be read, wherever they lie."""
+    values = [*call.inputs.values(), *call.overrides.values()]
+    return [value for value in values if value and os.path.exists(os.path.expanduser(value))]
 
 
 def _unknown(ctx: click.Context) -> dict[str, str]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pipegraph.access import granted
 from pipegraph.runtime.errors import Cancelled, GraphError, Problem, RunError
 
 from . import FAILED, INTERRUPTED, WRONG
@@ -194,7 +195,9 @@ def _loaders(checked: CheckedGraph, node: CheckedNode) -> Iterator[tuple[str, Ma
         loader = checked.nodes[id]
         spec = loader.entry.spec
         if spec.recommend and any(port.type == "MODEL" for port in spec.outputs.values()):
-            yield id, recommended(loader, [])
+            with granted(checked.access):
+                facts = recommended(loader, [])
+            yield id, facts
 
 
 def _types(node: CheckedNode, names: Sequence[str]) -> set[str]:

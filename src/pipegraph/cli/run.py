@@ -12,7 +12,7 @@ import click
 
 from pipegraph.runtime.errors import RunError
 
-from .call import ARGS, Call, GraphCommand, allow_paths, call_of
+from .call import ARGS, Call, GraphCommand, call_of, typed_paths
 from .nodes import load_catalog, nodes_option
 from .show import echo, json_line
 
@@ -69,7 +69,6 @@ def command(
     files go to stdout, progress to stderr. A picture or clip is run with the settings it was made with; options win.
     """
     call = call_of(ctx, settings)
-    allow_paths([*call.inputs.values(), *call.overrides.values()])
 
     from pipegraph.api import Workflow
     from pipegraph.quiet import quiet
@@ -77,7 +76,7 @@ def command(
     quiet()
     signal.signal(signal.SIGTERM, _interrupt)
     shared: dict[str, Any] = {"device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize}
-    workflow = Workflow(call.graph, load_catalog(packs), out=out, **shared)
+    workflow = Workflow(call.graph, load_catalog(packs), out=out, allow=typed_paths(call), **shared)
     checked = workflow.check(call.overrides, **call.inputs)  # before torch is imported
     if parallel == 1:
         try:

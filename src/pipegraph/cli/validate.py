@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from pipegraph.access import Access
 from pipegraph.runtime.check import check
 from pipegraph.runtime.errors import GraphError
 
-from .call import JSON, GraphCommand, allow_paths, call_of
+from .call import JSON, GraphCommand, call_of, typed_paths
 from .nodes import load_catalog, nodes_option
 from .show import json_line
 
@@ -27,11 +28,11 @@ def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tup
     Inputs of the graph can be given as for `run`; those it needs and were not given are no error here.
     """
     call = call_of(ctx, settings)
-    allow_paths([*call.inputs.values(), *call.overrides.values()])
     open_inputs: list[str] = []
     nodes = len(call.graph.nodes)
+    access = Access.to(*typed_paths(call))
     try:
-        check(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides)
+        check(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides, access=access)
     except GraphError as error:
         open_inputs = [p.input for p in error.problems if p.code == "missing_graph_input"]
         if wrong := [p for p in error.problems if p.code != "missing_graph_input"]:
