@@ -1,8 +1,9 @@
 """Values that the cache hands out again and again must not be changed: copies for callers, and a watch over nodes.
 
 Nodes of pipegraph are watched by the write counters of their tensors. Nodes of others are watched by checksums of
-everything that a value holds, so that a write through NumPy or ``.data`` is seen too. Tensors are recognised by what
-they offer (``clone``, ``_version``), so no tensor library is needed.
+everything that a value holds, so that a write through NumPy or ``.data`` is seen too. Left out are caches that values
+fill while they are used: dataclass fields with ``compare=False``, and objects whose class sets ``pipegraph_shared``.
+Tensors are recognised by what they offer (``clone``, ``_version``), so no tensor library is needed.
 """
 
 from __future__ import annotations
@@ -45,10 +46,17 @@ def changed(before: list[Held]) -> str:
     """The first input that is no longer as it was, or an empty string."""
     for name, value, parts, deep in before:
         now = _all_parts(value) if deep else _parts(value)
-        same = len(now) == len(parts) and all(a is b and m == n for (a, m), (b, n) in zip(now, parts, strict=True))
-        if not same:
+        if len(now) != len(parts) or not all(map(_same, now, parts)):
             return name
     return ""
+
+
+def _same(now: tuple[Any, Any], before: tuple[Any, Any]) -> bool:
+    """Whether a part is the same object with the same contents; numbers and texts may be other objects."""
+    (a, mark), (b, mark_before) = now, before
+    if a is b:
+        return bool(mark == mark_before)
+    return isinstance(a, _LEAVES) and type(a) is type(b) and (a == b or repr(a) == repr(b) == "nan")
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]]:
@@ -108,6 +116,8 @@ def _looked_into(value: Any) -> tuple[Any, Iterable[Any]]:
         return len(value), [*value]
     if callable(getattr(value, "parameters", None)) and callable(getattr(value, "buffers", None)):
         return [_weight_checksum(w) for w in (*value.parameters(), *value.buffers())], ()
+    if getattr(value, "pipegraph_shared", False):
+        return None, ()
     attributes = _attributes(value)
     return sorted(attributes), attributes.values()
 
@@ -119,10 +129,13 @@ def _attributes(value: Any) -> dict[str, Any]:
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     attributes.update(getattr(value, "__dict__", {}))
     private = _root(cls) in _LIBRARIES
+    caches = {f.name for f in fields(value) if not f.compare} if is_dataclass(value) else set()
     return {
         name: inner
         for name, inner in attributes.items()
-        if not (private and name.startswith("_")) and not isinstance(getattr(cls, name, None), cached_property)
+        if name not in caches
+        and not (private and name.startswith("_"))
+        and not isinstance(getattr(cls, name, None), cached_property)
     }
 
 

@@ -98,7 +98,7 @@ class LLM:
     name: str
     vision: Vision | None = None
     """What reads pictures, of a vision-language model."""
-    kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False)
+    kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What it has read and may meet again, as ``prefixes.Kept``, by kind of cache and device."""
 
     @classmethod

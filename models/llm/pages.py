@@ -25,6 +25,8 @@ SMALL = 64
 class Block:
     """A page number that is free again when nobody refers to it any more."""
 
+    pipegraph_shared = True
+
     __slots__ = ("filled", "number", "owner", "pool", "since")
 
     def __init__(self, pool: Pool, number: int) -> None:
@@ -96,6 +98,8 @@ class Store:
 
 class Pool:
     """Pages for the layers that keep the same tokens: those without a window, or those with the same window."""
+
+    pipegraph_shared = True
 
     def __init__(self, layers: Sequence[int], window: int | None) -> None:
         self.layers = tuple(layers)
