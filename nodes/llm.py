@@ -101,6 +101,7 @@ class Written:
 
     text: str
     tokens: Tokens
+    thinking_begun: bool
 
 
 @node("ChatTemplate", category="llm/text")
@@ -116,7 +117,8 @@ def chat_template(
 ) -> Written:
     """Write a chat as the model's own template wants it, up to where the model is to answer.
 
-    Pictures are in `tokens` only: the places that they take there are one placeholder each in `text`.
+    Pictures are in `tokens` only: the places that they take there are one placeholder each in `text`. `thinking_begun`
+    says whether the template has begun the thinking of the reply, for ParseReply.
 
     Args:
         llm: Whose template is used.
@@ -129,7 +131,7 @@ def chat_template(
             `{"type": "image"}`, else at the beginning of its last user turn.
     """
     chat, tokens = written_chat(ctx, llm, message, system, tools, thinking, date, image)
-    return Written(chat.text, tokens)
+    return Written(chat.text, tokens, chat.begins_thinking)
 
 
 def written_chat(
@@ -211,18 +213,22 @@ class Parsed:
 
 
 @node("ParseReply", category="llm/text")
-def parse_reply(text: str, ctx: RunContext, thinking_begun: bool = False) -> Parsed:
+def parse_reply(text: str, ctx: RunContext, thinking_begun: bool = False, tools: LongText = "") -> Parsed:
     """Take a reply apart: what the model thought, what it answers, and the tools it calls (a JSON list).
 
     Args:
         text: What the model wrote.
-        thinking_begun: The prompt ended inside thinking, so that all is thinking if no end of it comes.
+        thinking_begun: The prompt ended inside thinking, so that all is thinking up to its end: link ChatTemplate's or
+            TextGenerate's output. Without it an end of thinking counts only behind a beginning.
+        tools: Functions that the model may call, as ChatTemplate has them. Parameters between tags are of the types
+            that their schemas say; without schemas they are texts.
     """
     import json
 
+    from pipegraph.models.llm.chat import checked_tools
     from pipegraph.models.llm.reply import parse_reply
 
-    parsed = parse_reply(text, thinking=thinking_begun)
+    parsed = parse_reply(text, thinking=thinking_begun, tools=checked_tools(_tools(tools)))
     for problem in parsed.problems:
         ctx.warn(problem)
     calls = json.dumps([call.as_dict() for call in parsed.tool_calls], ensure_ascii=False)

@@ -28,11 +28,12 @@ FRAMES = 24
 
 @outputs
 class Generated:
-    """A text, why it ended (`stop`, `length`, or `constraint`) and whether it is whole."""
+    """A text, why it ended (`stop`, `length`, `constraint`), whether it is whole and whether it begins in thinking."""
 
     generated_text: str
     finish: str
     valid: bool
+    thinking_begun: bool
 
 
 @node("TextGenerate", category="llm", title="Generate Text", effect="random")
@@ -105,9 +106,11 @@ def text_generate(
             presence_penalty=presence_penalty,
         )  # fmt: skip
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
+    begun = False
     if use_default_template:
         thought: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
-        _, tokens = written_chat(ctx, llm, prompt, system, tools, thought, image=_shown(image, video))
+        chat, tokens = written_chat(ctx, llm, prompt, system, tools, thought, image=_shown(image, video))
+        begun = chat.begins_thinking
     elif image is not None or video is not None or system or tools:
         raise ValueError("image, video, system and tools are parts of a chat, and use_default_template is off")
     else:
@@ -117,7 +120,7 @@ def text_generate(
     made = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
     reply = yield from telling(_adapted(clip, made), kernels)
     said = replied(ctx, reply, constraint, when_cut, kernels)
-    return Generated(said.text, said.finish, said.valid)
+    return Generated(said.text, said.finish, said.valid, begun)
 
 
 def _shown(image: Any, video: Any) -> list[Any]:

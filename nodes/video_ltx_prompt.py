@@ -84,6 +84,8 @@ def text_generate_ltx2_prompt(
         mtp: Whether heads that draft tokens are used: none are read, so both are the same.
         system_prompt: What it is told to do, in place of pipegraph's own words.
     """
+    from pipegraph.models.llm.reply import parse_reply
+
     system, asked = system_prompt, prompt
     if use_default_template:
         system = system_prompt.strip() or (TOLD if image is None else SHOWN)
@@ -92,7 +94,7 @@ def text_generate_ltx2_prompt(
         ctx, clip, asked, image, video, audio, max_length, sampling_mode, temperature, top_k, top_p, min_p,
         repetition_penalty, seed, presence_penalty, thinking, use_default_template, system,
     )  # fmt: skip
-    written = made.generated_text.strip()
+    written = parse_reply(made.generated_text, thinking=made.thinking_begun).answer
     if not written:
         ctx.warn("the model wrote nothing: the request is the prompt")
     return written or prompt

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
+from .reply import begins_thinking
 from .tokenizer import Tokenizer, free_mark
 
 ROLES: Final = ("system", "developer", "user", "assistant", "tool")
@@ -44,6 +45,11 @@ class Chat:
     """Not always the ids of ``text``: what users wrote like a control token is none here."""
     remarks: tuple[str, ...] = ()
     """What the user should know."""
+
+    @property
+    def begins_thinking(self) -> bool:
+        """Whether the reply goes on inside thinking that the template has begun."""
+        return begins_thinking(self.text)
 
 
 def messages_of(text: str, system: str = "", pictures: int = 0) -> list[Message]:
@@ -120,9 +126,9 @@ def write_chat(
     checked = [_checked(m, n, sees) for n, m in enumerate(messages, 1)]
     if not checked:
         raise ChatError("a chat needs a turn; the list of messages is empty")
-    schemas = [_tool(t, n) for n, t in enumerate(tools, 1)]
-    remarks = _remarks(template, thinking, bool(schemas))
-    mark = free_mark([json.dumps([checked, schemas], ensure_ascii=False)])
+    schemas = checked_tools(tools)
+    whole = json.dumps([checked, schemas], ensure_ascii=False)
+    mark = free_mark([whole])
     guarded = [_guarded(m, tokenizer, mark, special_only=m["role"] == "assistant") for m in checked]
     options = {
         "tools": _guarded(schemas, tokenizer, mark) or None,
@@ -132,6 +138,8 @@ def write_chat(
         **{f"{name}_token": getattr(tokenizer.fast, f"{name}_token") or "" for name in ("bos", "eos", "unk", "pad")},
     }
     marked = _render(template, guarded, options)
+    plain = options | {"tools": schemas or None}
+    remarks = _switch(template, thinking) + _left_out(template, checked, plain, free_mark([whole, mark]))
     return Chat(marked.replace(mark, ""), tokenizer.encode_marked(marked, mark), tuple(remarks))
 
 
@@ -227,12 +235,24 @@ def _call(call: Any, turn: int) -> dict[str, Any]:
     return {"type": "function", "function": {"name": inner["name"], "arguments": arguments}, **rest}
 
 
+def checked_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
+    """Tools as ``{"type": "function", "function": {"name", "description", "parameters"}}``.
+
+    Raises:
+        ChatError: one is no schema of a function.
+    """
+    return [_tool(t, n) for n, t in enumerate(tools, 1)]
+
+
 def _tool(tool: Any, number: int) -> dict[str, Any]:
     """A tool in the form {"type": "function", "function": {...}}."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise ChatError(f'tool {number} is no JSON schema of a function: it needs a "name"')
     whole = {"description": "", "parameters": {"type": "object", "properties": {}}, **inner}
+    takes = whole["parameters"]
+    if not isinstance(takes, Mapping) or not isinstance(takes.get("properties", {}), Mapping):
+        raise ChatError(f'tool {number} ({inner["name"]}): "parameters" is no JSON schema of an object')
     made: dict[str, Any] = json.loads(json.dumps({"type": "function", "function": whole}))
     return made
 
@@ -242,13 +262,42 @@ def can_switch_thinking(template: str | None) -> bool:
     return any(re.search(rf"\b{name}\b", template or "") for name in SWITCHES)
 
 
-def _remarks(template: str, thinking: bool | None, tools: bool) -> list[str]:
-    found = []
-    if thinking is not None and not can_switch_thinking(template):
-        found.append("the chat template of this model has no switch for thinking; it is left as it is")
-    if tools and not re.search(r"\btools\b", template):
-        found.append("the chat template of this model knows no tools; they are left out")
-    return found
+def _switch(template: str, thinking: bool | None) -> list[str]:
+    if thinking is None or can_switch_thinking(template):
+        return []
+    return ["the chat template of this model has no switch for thinking; it is left as it is"]
+
+
+def _left_out(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any], sign: str) -> list[str]:
+    """What of a chat the template does not write: it is run on the same chat with signs in it, and signs are missed.
+
+    A template that fails on those says nothing.
+    """
+    signs: dict[str, str] = {}
+
+    def signed(value: Any, what: str) -> Any:
+        return _with_sign(value, signs.setdefault(what, f"{sign}{len(signs)}{sign}"))
+
+    tools = options["tools"] and signed(options["tools"], "the tools")
+    turns = []
+    for n, m in enumerate(messages, 1):
+        parts = {"content": f"the text of turn {n} ({m['role']})", "tool_calls": f"the tool calls of turn {n}"}
+        turns.append({**m, **{key: signed(m[key], what) for key, what in parts.items() if m.get(key)}})
+    try:
+        text = _compiled(template)(messages=turns, **{**options, "tools": tools})
+    except Exception:
+        return []
+    missed = [what for what, s in signs.items() if s not in text and json.dumps(s)[1:-1] not in text]
+    return [f"the chat template of this model leaves out {what}" for what in missed]
+
+
+def _with_sign(value: Any, sign: str) -> Any:
+    """A content with a sign at its end; calls or tools with one in their names."""
+    if isinstance(value, str):
+        return value + sign
+    if "function" in value[0]:
+        return [{**v, "function": {**v["function"], "name": v["function"]["name"] + sign}} for v in value]
+    return [*value, {"type": "text", "text": sign}]
 
 
 def _guarded(value: Any, tokenizer: Tokenizer, mark: str, special_only: bool = False) -> Any:

@@ -1,38 +1,23 @@
 """Replies taken apart: thinking, answer, and calls of tools.
 
-Read are the forms that well-known templates ask for:
-
-    <think> ... </think> answer            thinking; its beginning may lie in the prompt
-    <tool_call>{"name": ..., "arguments": {...}}</tool_call>       Hermes, Qwen, SmolLM3
-    <tool_call><function=NAME><parameter=KEY> ... </parameter></function></tool_call>      Qwen3-Coder
-    [TOOL_CALLS][{"name": ..., "arguments": {...}}]                Mistral
-    <|python_tag|>{"name": ..., "parameters": {...}}, or only that object                  Llama 3
+Thinking stands between ``<think>`` and ``</think>`` at the beginning of a reply, or the prompt has begun it. An end
+without a beginning is text, and so is one inside a call of a tool.
 """
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-_THINK: Final = re.compile(r"\s*<(think|thinking|seed:think)>(.*?)(?:</\1>|\Z)", re.S)
-_END: Final = re.compile(r"</(?:think|thinking|seed:think)>")
-_CALL: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.S)
-_LISTED: Final = re.compile(r"\[TOOL_CALLS\]\s*(.*)\Z", re.S)
-_FUNCTION: Final = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.S)
-_PARAMETER: Final = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.S)
+from .tool_calls import Place, ToolCall, bare_calls, find_calls
 
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A function that the model wants to be called."""
-
-    name: str
-    arguments: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "arguments": self.arguments}
+_NAMES: Final = "think|thinking|seed:think"
+_BEGIN: Final = re.compile(rf"\s*<({_NAMES})>")
+_END: Final = re.compile(rf"</({_NAMES})>")
+_OWN_LINE: Final = re.compile(rf"^\s*</(?:{_NAMES})>\s*?$", re.M)
+_UNENDED: Final = "the reply ends while the model was thinking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,76 +28,64 @@ class ParsedReply:
     answer: str
     tool_calls: tuple[ToolCall, ...] = ()
     problems: tuple[str, ...] = ()
-    """Calls that cannot be read; their text stays in the answer. Thinking without an end."""
+    """Calls that cannot be read (their text stays in the answer) or that no tool takes; thinking without an end."""
 
 
-def parse_reply(text: str, *, thinking: bool = False) -> ParsedReply:
+def begins_thinking(prompt: str) -> bool:
+    """Whether a prompt ends with the beginning of thinking, so that the reply goes on with it."""
+    return re.search(rf"<(?:{_NAMES})>\s*\Z", prompt) is not None
+
+
+def parse_reply(text: str, *, thinking: bool = False, tools: Sequence[Mapping[str, Any]] = ()) -> ParsedReply:
     """Take a reply apart.
 
     Args:
         text: What the model wrote.
         thinking: The prompt ended inside thinking, so all is thinking if no end of it comes.
+        tools: What the model may call: JSON schemas, bare or as ``{"type": "function", "function": {...}}``. They say
+            of which types parameters between tags are.
     """
-    thought, rest, problems = _thinking(text, thinking)
-    calls: list[ToolCall] = []
-
-    def take(found: re.Match[str]) -> str:
-        read = _calls(found[1])
-        if read is None:
-            problems.append(f"a call of a tool cannot be read: {found[1].strip()[:200]}")
-            return found[0]
-        calls.extend(read)
-        return ""
-
-    answer = _LISTED.sub(take, _CALL.sub(take, rest))
-    bare = answer.strip().removeprefix("<|python_tag|>").strip()
-    if not calls and bare.startswith("{") and (read := _calls(bare, bare_object=True)):
-        calls, answer = read, ""
-    return ParsedReply(thought.strip(), answer.strip(), tuple(calls), tuple(problems))
-
-
-def _thinking(text: str, inside: bool) -> tuple[str, str, list[str]]:
-    """Thinking, what follows, and problems."""
-    begun = _THINK.match(text)
-    if begun:
-        closed = _END.search(begun[0])
-        return begun[2], text[begun.end() :], [] if closed else ["the reply ends while the model was thinking"]
-    if end := _END.search(text):  # the prompt has opened it
-        return text[: end.start()], text[end.end() :], []
-    return (text, "", ["the reply ends while the model was thinking"]) if inside else ("", text, [])
+    places = find_calls(text, tools)
+    called = [p for p in places if p.calls]
+    thought, answer, problems = _thinking(text, thinking, called)
+    inner, outer = ([p for p in called if part.start <= p.start < part.stop] for part in (thought, answer))
+    if inner:
+        problems.append("a tool is called inside thinking" + ("; calls after it count" if outer else ""))
+    taken = outer or inner
+    problems += [text for p in places if p.start >= answer.start or p in taken for text in p.problems]
+    said = _without(text, answer, outer)
+    bare = bare_calls(said.removeprefix("<|python_tag|>").strip(), tools) if not taken else None
+    if bare:
+        said, taken = "", [bare]
+        problems += bare.problems
+    calls = tuple(call for place in taken for call in place.calls)
+    return ParsedReply(_without(text, thought, [] if outer else inner), said, calls, tuple(problems))
 
 
-def _calls(text: str, bare_object: bool = False) -> list[ToolCall] | None:
-    """The calls that a text holds, None if it is no such text."""
-    if functions := _FUNCTION.findall(text):
-        return [ToolCall(n, {k: _value(v) for k, v in _PARAMETER.findall(body)}) for n, body in functions]
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    listed = value if isinstance(value, list) else [value]
-    made = [_call(v, bare_object) for v in listed]
-    return [c for c in made if c] if made and all(made) else None
+def _thinking(text: str, inside: bool, called: Sequence[Place]) -> tuple[slice, slice, list[str]]:
+    """Where thinking is and where the answer, and problems."""
+    begin = _BEGIN.match(text)
+    if not (begin or inside):
+        lone = [m for m in _OWN_LINE.finditer(text) if not _covered(m.end() - 1, called)]
+        hint = "an end of thinking stands alone in the reply and is kept as text: if the prompt began it, say so"
+        return slice(0, 0), slice(0, len(text)), [hint] * bool(lone)
+    start = begin.end() if begin else 0
+    for end in _END.finditer(text, start):
+        if not _covered(end.start(), called) and (begin is None or end[1] == begin[1]):
+            return slice(start, end.start()), slice(end.end(), len(text)), []
+    if first := next((p for p in called if p.start >= start), None):
+        return slice(start, first.start), slice(first.start, len(text)), ["thinking has no end before a tool is called"]
+    return slice(start, len(text)), slice(len(text), len(text)), [_UNENDED]
 
 
-def _call(value: Any, bare_object: bool) -> ToolCall | None:
-    if not isinstance(value, dict):
-        return None
-    value = value.get("function", value) if value.get("type") == "function" else value
-    arguments = value.get("arguments", value.get("parameters", None if bare_object else {}))
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return None
-    if not isinstance(value.get("name"), str) or not isinstance(arguments, dict):
-        return None
-    return ToolCall(value["name"], arguments)
+def _covered(at: int, places: Sequence[Place]) -> bool:
+    return any(p.start <= at < p.end for p in places)
 
 
-def _value(text: str) -> Any:
-    """A parameter as JSON where it is, else as text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def _without(text: str, part: slice, places: Sequence[Place]) -> str:
+    """A part of a text without these places of it."""
+    pieces, at = [], part.start
+    for place in places:
+        pieces.append(text[at : place.start])
+        at = place.end
+    return "".join([*pieces, text[at : part.stop]]).strip()

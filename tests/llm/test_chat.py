@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
-from pipegraph.models.llm.reply import ToolCall, parse_reply
+from pipegraph.models.llm.chat import ChatError, checked_tools, messages_of, write_chat
+from pipegraph.models.llm.reply import parse_reply
 from pipegraph.models.llm.tokenizer import Tokenizer
+from pipegraph.models.llm.tool_calls import ToolCall
 
 USER = {"role": "user", "content": "What is a lighthouse?"}
 STRICT = (
@@ -70,8 +71,26 @@ def test_thinking_on_and_off(make: Any, tokenizer: Tokenizer) -> None:
     assert "no switch for thinking" in write_chat(tokenizer, [USER], thinking=True).remarks[0]
 
 
-def test_tools_that_a_template_does_not_know_are_told(tokenizer: Tokenizer) -> None:
-    assert "knows no tools" in write_chat(tokenizer, [USER], tools=[{"name": "f"}]).remarks[0]
+def test_what_a_template_leaves_out_is_said(make: Any, tokenizer: Tokenizer) -> None:
+    calls = {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "arguments": {}}]}
+    assert write_chat(tokenizer, [USER], tools=[{"name": "f"}]).remarks == (
+        "the chat template of this model leaves out the tools",
+    )
+    assert write_chat(tokenizer, [USER, calls, {"role": "tool", "content": "5"}]).remarks == (
+        "the chat template of this model leaves out the tool calls of turn 2",
+    )
+    whole = make(
+        "{% for m in messages if m.role != 'tool' %}{{ m.content }}{{ m.tool_calls | default('') }}{% endfor %}"
+        "{{ tools | map(attribute='function.name') | join }}"
+    )
+    chat = write_chat(whole, [USER, calls, {"role": "tool", "content": "5"}], tools=[{"name": "f"}])
+    assert chat.remarks == ("the chat template of this model leaves out the text of turn 3 (tool)",)
+    assert write_chat(whole, [USER, calls], tools=[{"name": "f"}]).remarks == ()
+
+
+def test_a_template_that_fails_on_signs_says_nothing(make: Any) -> None:
+    picky = make("{% if messages[0].content != 'a' %}{{ raise_exception('no') }}{% endif %}b")
+    assert write_chat(picky, [{"role": "user", "content": "a"}]).remarks == ()
 
 
 def test_the_day_is_given_not_asked(make: Any) -> None:
@@ -140,6 +159,7 @@ def test_arguments_of_calls_are_objects(make: Any) -> None:
 
 
 CALL = (ToolCall("f", {"x": 1}),)
+QUOTED = (ToolCall("f", {"t": "a </think> b"}),)
 
 
 @pytest.mark.parametrize(
@@ -147,20 +167,147 @@ CALL = (ToolCall("f", {"x": 1}),)
     [
         ("Hello.", "", "Hello.", ()),
         ("<think>\nhm\n</think>\n\nHello.", "hm", "Hello.", ()),
-        ("hm</think>Hello.", "hm", "Hello.", ()),
+        ("Close it with </think> and go on.", "", "Close it with </think> and go on.", ()),
+        ("<think>one</think>Two </think> three", "one", "Two </think> three", ()),
+        ("<think>a </thinking> b</think>c", "a </thinking> b", "c", ()),
+        ("An answer with <think>tags</think>.", "", "An answer with <think>tags</think>.", ()),
         ('Well. <tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>', "", "Well.", CALL),
         ('<tool_call>{"name": "f", "arguments": "{\\"x\\": 1}"}</tool_call>' * 2, "", "", CALL * 2),
         ('<think>a</think><tool_call>{"name": "f", "arguments": {"x": 1}}', "a", "", CALL),
+        ('<tool_call>{"name":"f","arguments":{"t":"a </think> b"}}</tool_call>', "", "", QUOTED),
+        ('<think>a</think><tool_call>{"name":"f","arguments":{"t":"a </think> b"}}</tool_call>', "a", "", QUOTED),
+        (
+            '<tool_call>{"name": "f", "arguments": {"t": "</tool_call>"}}</tool_call>.',
+            "", ".", (ToolCall("f", {"t": "</tool_call>"}),),
+        ),
+        ('<tool_call>{"name": "f", "arguments": {"t": "a\nb"}}</tool_call>', "", "", (ToolCall("f", {"t": "a\nb"}),)),
         ('[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]', "", "", CALL),
+        ('[{"name": "f", "arguments": {"x": 1}}]', "", "", CALL),
         ('<|python_tag|>{"name": "f", "parameters": {"x": 1}}', "", "", CALL),
         ('{"name": "f", "parameters": {"x": 1}}', "", "", CALL),
         ('{"name": "Bo", "age": 3}', "", '{"name": "Bo", "age": 3}', ()),
-        ("<tool_call><function=f><parameter=x>\n1\n</parameter></function></tool_call>", "", "", CALL),
+        ('["Bo", 3]', "", '["Bo", 3]', ()),
+        (
+            "<tool_call><function=f><parameter=x>\n1\n</parameter></function></tool_call>",
+            "", "", (ToolCall("f", {"x": "1"}),),
+        ),
     ],
-)
+)  # fmt: skip
 def test_replies_taken_apart(text: str, thinking: str, answer: str, calls: tuple[ToolCall, ...]) -> None:
     parsed = parse_reply(text)
     assert (parsed.thinking, parsed.answer, parsed.tool_calls, parsed.problems) == (thinking, answer, calls, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer", "calls"),
+    [
+        ("hm</think>Hello.", "hm", "Hello.", ()),
+        ("<think>hm</think>Hello.", "hm", "Hello.", ()),
+        ('hm "</think>" is </seed:think>', 'hm "', '" is </seed:think>', ()),
+        ('hm</think><tool_call>{"name":"f","arguments":{"t":"a </think> b"}}</tool_call>', "hm", "", QUOTED),
+        ("I could use <tool_call> here.</think>Hello.", "I could use <tool_call> here.", "Hello.", ()),
+    ],
+)
+def test_a_reply_whose_thinking_the_prompt_has_begun(
+    text: str, thinking: str, answer: str, calls: tuple[ToolCall, ...]
+) -> None:
+    parsed = parse_reply(text, thinking=True)
+    assert (parsed.thinking, parsed.answer, parsed.tool_calls, parsed.problems) == (thinking, answer, calls, ())
+
+
+def test_whether_a_prompt_begins_thinking(make: Any) -> None:
+    for end, begun in (("<think>\n", True), ("<think>\n\n</think>\n\n", False), ("", False)):
+        template = "{{ messages[0].content }}|" + end
+        assert write_chat(make(template), [{"role": "user", "content": "a <think>"}]).begins_thinking is begun
+
+
+INSIDE = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
+OTHER = INSIDE.replace("1", "2")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer", "calls", "problem"),
+    [
+        (f"hm {INSIDE}", "hm", "", CALL, "no end before a tool is called"),
+        (f"hm {INSIDE} and {OTHER}", "hm", "and", (*CALL, ToolCall("f", {"x": 2})), "no end before"),
+        (f"hm {INSIDE} so</think>Done.", "hm  so", "Done.", CALL, "called inside thinking"),
+        (f"hm {INSIDE}</think>{OTHER}", f"hm {INSIDE}", "", (ToolCall("f", {"x": 2}),), "calls after it count"),
+    ],
+)
+def test_a_tool_that_is_called_before_thinking_ends(
+    begun: bool, text: str, thinking: str, answer: str, calls: tuple[ToolCall, ...], problem: str
+) -> None:
+    parsed = parse_reply(text if begun else f"<think>{text}", thinking=begun)
+    assert (parsed.thinking, parsed.answer, parsed.tool_calls) == (thinking, answer, calls)
+    assert len(parsed.problems) == 1 and problem in parsed.problems[0]
+
+
+TOOL: dict[str, Any] = {
+    "name": "f",
+    "parameters": {
+        "type": "object",
+        "$defs": {"count": {"type": "integer"}},
+        "properties": {
+            "zip": {"type": "string"}, "n": {"type": "integer"}, "f": {"type": "number"},
+            "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
+            "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "name": {"type": ["string", "null"]}, "kind": {"enum": ["1", "2"]}, "level": {"enum": [1, 2]},
+            "ref": {"$ref": "#/$defs/count"}, "free": {"description": "no type"}, "loop": {"$ref": "#/properties/loop"},
+        },
+    },
+}  # fmt: skip
+
+
+def called_with(parameters: str, tools: list[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    parsed = parse_reply(f"<tool_call>\n<function=f>\n{parameters}\n</function>\n</tool_call>", tools=tools)
+    assert parsed.answer == "" and len(parsed.tool_calls) == 1
+    return parsed.tool_calls[0].arguments, parsed.problems
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("zip", "12345", "12345"), ("zip", "1e5", "1e5"), ("zip", "null", "null"), ("zip", '"x"', '"x"'), ("n", "5", 5),
+        ("n", "5.0", 5), ("f", "5", 5), ("f", "1e5", 100000.0), ("b", "true", True), ("b", "False", False),
+        ("l", "[1, 2]", [1, 2]), ("o", '{"a": 1}', {"a": 1}), ("maybe", "3", 3), ("maybe", "null", None),
+        ("maybe", "None", None), ("name", "null", None), ("name", "7", "7"), ("kind", "1", "1"), ("level", "1", 1),
+        ("ref", "4", 4), ("free", "4", "4"), ("loop", "4", "4"), ("unknown", "4", "4"), ("zip", "", ""),
+        ("zip", "a\n</parameter> b", "a\n</parameter> b"),
+        ("zip", "a</parameter></function>b", "a</parameter></function>b"),
+        ("zip", "see\n<parameter=x>\n1", "see\n<parameter=x>\n1"), ("zip", "\n two \n", "\n two \n"),
+        ("zip", "a </think> </tool_call> b", "a </think> </tool_call> b"),
+    ],
+)  # fmt: skip
+def test_parameters_are_of_the_types_of_the_tool(key: str, text: str, value: Any) -> None:
+    for tool in (TOOL, {"type": "function", "function": TOOL}):
+        arguments, problems = called_with(f"<parameter={key}>\n{text}\n</parameter>", [tool])
+        assert arguments == {key: value} and type(arguments[key]) is type(value) and problems == ()
+    if "<parameter" not in text:
+        assert called_with(f"<parameter={key}>\n{text}\n</parameter>", []) == ({key: text}, ())
+
+
+def test_parameters_whose_end_is_left_out() -> None:
+    assert called_with("<parameter=n>\n1\n<parameter=zip>\n2\n</parameter>", [TOOL]) == ({"n": 1, "zip": "2"}, ())
+    parsed = parse_reply("<tool_call><function=f><parameter=zip>\n1\n</parameter></tool_call>" * 2, tools=[TOOL])
+    assert parsed.tool_calls == (ToolCall("f", {"zip": "1"}),) * 2
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("n", "five"), ("n", "1.5"), ("f", "NaN"), ("f", "1e999"), ("b", "1"), ("l", "1")]
+)
+def test_a_parameter_that_is_not_of_its_type_is_said_and_stays_text(key: str, text: str) -> None:
+    arguments, problems = called_with(f"<parameter={key}>{text}</parameter>", [TOOL])
+    assert arguments == {key: text}
+    assert f"as {key}, and gets {text!r}" in problems[0]
+
+
+def test_calls_that_no_tool_takes_or_that_are_cut_are_said() -> None:
+    assert "calls 'g', and the tools are f" in parse_reply(INSIDE.replace('"f"', '"g"'), tools=[TOOL]).problems[0]
+    cut = parse_reply("<tool_call>\n<function=f>\n<parameter=zip>\n12", tools=[TOOL])
+    assert cut.tool_calls == (ToolCall("f", {"zip": "12"}),) and "ends inside a call of f" in cut.problems[0]
+    deep = parse_reply("<tool_call>" + "[" * 100_000)
+    assert deep.tool_calls == () and "cannot be read" in deep.problems[0]
 
 
 def test_what_is_broken_in_a_reply_is_said_and_kept() -> None:
@@ -168,6 +315,14 @@ def test_what_is_broken_in_a_reply_is_said_and_kept() -> None:
     assert (cut.thinking, cut.answer) == ("for ever", "") and "thinking" in cut.problems[0]
     inside = parse_reply("for ever", thinking=True)
     assert (inside.thinking, inside.answer) == ("for ever", "") and inside.problems
-    broken = parse_reply('<tool_call>{"name": </tool_call>')
+    lone = parse_reply("hm\n</think>\n\nHello.")
+    assert lone.answer == "hm\n</think>\n\nHello." and "stands alone" in lone.problems[0]
+    broken = parse_reply('<tool_call>{"name": </tool_call>' + INSIDE)
     assert broken.answer == '<tool_call>{"name": </tool_call>'
-    assert broken.tool_calls == () and "cannot be read" in broken.problems[0]
+    assert broken.tool_calls == CALL and "cannot be read" in broken.problems[0]
+
+
+@pytest.mark.parametrize("tools", [["f"], [{"nome": "f"}], [{"name": "f", "parameters": 1}]])
+def test_what_is_no_tool(tools: list[Any]) -> None:
+    with pytest.raises(ChatError, match="tool 1"):
+        checked_tools(tools)

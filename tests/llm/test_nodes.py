@@ -138,6 +138,24 @@ def test_replies_that_keep_to_a_form() -> None:
         workflow.run({"form.form": "{"})
 
 
+def test_thinking_that_the_template_begins_and_types_of_a_tool(tmp_path: Path) -> None:
+    """ChatTemplate and TextGenerate tell ParseReply that thinking is begun; its tools say the types of arguments."""
+    tools = json.dumps([{"name": "f", "parameters": {"type": "object", "properties": {"zip": {"type": "string"}}}}])
+    reply = "hm</think><tool_call><function=f><parameter=zip>123</parameter></function></tool_call>"
+    template = tmp_path / "models" / "llm" / "tiny" / "chat_template.jinja"
+    for end, begun in (("<think>\n", True), ("", False)):
+        template.write_text("{{ tools | tojson if tools else '' }}{{ messages[0].content }}" + end)
+        result = graph(
+            {"begun": ["one", "thinking_begun"], "thinking": ["parsed", "thinking"], "calls": ["parsed", "tool_calls"]},
+            chat=("ChatTemplate", {"llm": LLM, "message": "hi", "tools": tools}),
+            one=("TextGenerate", {"clip": LLM, "prompt": "hi", "max_length": 1}),
+            parsed=("ParseReply", {"text": reply, "tools": tools, "thinking_begun": ["chat", "thinking_begun"]}),
+        ).run()  # fmt: skip
+        assert result["begun"] is begun
+        assert result["thinking"] == ("hm" if begun else "")
+        assert json.loads(result["calls"]) == [{"name": "f", "arguments": {"zip": "123"}}]
+
+
 def test_sampling_settings_and_biases(tokenizer: Tokenizer) -> None:
     decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 6, "sampling": ["bias", "sampling"]}
     sampling = {"temperature": 0.0, "stop": "\\n\nnever", "stop_ids": "5, 6", "min_tokens": 2}
