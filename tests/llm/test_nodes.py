@@ -16,6 +16,8 @@ from pipegraph.cli import main
 from pipegraph.models.llm.tokenizer import Tokenizer
 from pipegraph.runtime.errors import Cancelled, RunError
 
+from .gguf_files import write_gguf
+
 LLM = ["llm", "llm"]
 LOAD = {"class_type": "LoadLLM", "inputs": {"llm_name": "tiny"}}
 FORM = '{"type": "object", "properties": {"n": {"type": "integer", "maximum": 99, "minimum": 0}}, "required": ["n"]}'
@@ -154,6 +156,19 @@ def test_thinking_that_the_template_begins_and_types_of_a_tool(tmp_path: Path) -
         assert result["begun"] is begun
         assert result["thinking"] == ("hm" if begun else "")
         assert json.loads(result["calls"]) == [{"name": "f", "arguments": {"zip": "123"}}]
+
+
+def test_a_gguf_file_that_does_not_say_how_text_is_split_is_a_warning(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    from transformers import LlamaForCausalLM
+
+    folder = tmp_path / "models" / "llm" / "tiny"
+    network = LlamaForCausalLM.from_pretrained(folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    for pre, warned in (("", 1), ("gpt-2", 0)):
+        write_gguf(folder / "weights.gguf", network, tokenizer, "F32", pre=pre)
+        said = graph({"tokens": ["tokens", "tokens"]}, tokens=prompt()["tokens"]).run().warnings
+        assert len(said) == warned and all("tokenizer.ggml.pre" in text for text in said)
 
 
 def test_sampling_settings_and_biases(tokenizer: Tokenizer) -> None:
