@@ -8,13 +8,15 @@ import av
 import torch
 from torch import Tensor
 
+from .encoders import x264_options
+
 
 def as_frame(picture: Tensor, crf: int) -> Tensor:
     """A picture [H, W, 3] in 0..1 of even sides, as the one frame of an h264 clip with this quantizer (0 to 51)."""
     height, width = picture.shape[:2]
-    buffer = BytesIO()
+    buffer, options = BytesIO(), {"crf": str(crf), "preset": "veryfast", **x264_options()}
     with av.open(buffer, "w", format="mp4") as container:
-        stream = container.add_stream("libx264", rate=1, options={"crf": str(crf), "preset": "veryfast"})
+        stream = container.add_stream("libx264", rate=1, options=options)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.thread_count = 1  # the same bytes on every machine
         pixels = (picture.clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()

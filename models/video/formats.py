@@ -27,14 +27,8 @@ class Codec:
     """Pixels that a side must have."""
     fastest: int = 1000
     """Frames a second, at most."""
-
-    def told(self, width: int) -> dict[str, str]:
-        """Options of the encoder for a clip of a width."""
-        told = dict(self.options)
-        if self.encoder == "libx265" and width < 64:
-            # Its cutree writes beyond its buffers at widths of 34 to 48, which kills the process.
-            told["x265-params"] += ":no-cutree=1"
-        return told
+    threads: int = 0
+    """Threads of the encoder where its results depend on their number; 0: one for each processor."""
 
     def beyond(self, width: int, height: int, fps: Fraction) -> str:
         """Why the encoder cannot take such a clip, empty if it can."""
@@ -56,10 +50,8 @@ class Container:
 
 
 CODECS: Final = {
-    "h264": Codec("libx264", "yuv420p", options=(("crf", "18"),)),
-    "h265": Codec(
-        "libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1"), ("x265-params", "log-level=none")), least=16
-    ),
+    "h264": Codec("libx264", "yuv420p", options=(("crf", "18"),), threads=4),
+    "h265": Codec("libx265", "yuv420p", options=(("crf", "20"), ("tag", "hvc1")), least=16, threads=2),
     "av1": Codec("libsvtav1", "yuv420p", options=(("crf", "28"), ("preset", "8")), least=4, fastest=240),
     "vp9": Codec("libvpx-vp9", "yuv420p", "yuva420p", (("crf", "28"), ("b", "0"), ("cpu-used", "4"))),
     "prores": Codec("prores_ks", "yuv444p10le", "yuva444p10le", (("profile", "4444"),), halved=False, deep=True),

@@ -23,6 +23,7 @@ from torch import Tensor
 from pipegraph.models.pictures import to_8_bit
 
 from .clip import Video
+from .encoders import fix_threads, options_of
 from .formats import CODECS, CONTAINERS, Codec, unfit
 from .sound import Track, fitted
 
@@ -135,12 +136,13 @@ def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
 def _stream(
     container: Any, codec: Codec, video: Video, width: int, height: int, transparent: bool, more: Mapping[str, str]
 ) -> Any:
-    options = {**codec.told(width), **more}
+    options = {**options_of(codec, width, height), **more}
     tag = options.pop("tag", "")
     stream = container.add_stream(codec.encoder, rate=video.fps, options=options)
     stream.width, stream.height = width, height
     stream.pix_fmt = codec.alpha if transparent else codec.pixels
     context = stream.codec_context
+    fix_threads(context, codec)
     if tag and container.format.name != "matroska":
         context.codec_tag = tag
     if stream.pix_fmt.startswith("yuv"):

@@ -220,10 +220,11 @@ def test_what_is_no_video(tmp_path: Path) -> None:
 
 NARROW = """
 import av, numpy as np
+from pipegraph.models.video.encoders import options_of
 from pipegraph.models.video.formats import CODECS
 for w in (34, 40, 48):
     with av.open("/dev/null", "w", format="matroska") as out:
-        stream = out.add_stream("libx265", rate=24, options=CODECS["h265"].told(w))
+        stream = out.add_stream("libx265", rate=24, options=options_of(CODECS["h265"], w, 64))
         stream.width, stream.height, stream.pix_fmt = w, 64, "yuv420p"
         for i in range(3):
             out.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((96, w), np.uint8), format="yuv420p")))
