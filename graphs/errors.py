@@ -63,6 +63,16 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return "Did you mean " + " or ".join(f'"{folded[c]}"' for c in close) + "?" if close else ""
 
 
+def message_of(error: BaseException) -> str:
+    """The kind and the message of an exception; of one whose message cannot be made, its kind alone."""
+    kind = type(error).__name__
+    try:
+        text = str(error).strip()
+    except Exception:  # somebody's __str__ may raise anything
+        text = "(its message cannot be shown)"
+    return f"{kind}: {text}" if text else kind
+
+
 def shown(value: Any, limit: int = 60) -> str:
     """A value in few characters, for error texts."""
     if isinstance(value, str | int | float | bool | None):

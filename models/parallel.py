@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,24 @@ def share(network: nn.Module) -> nn.Module:
             part.processor._parallel_config = config
     apply_context_parallel(model, split, {name: plan for name, plan in model._cp_plan.items() if name != "proj_out"})
     model.proj_out.register_forward_hook(_gathered)
+    model.register_forward_pre_hook(_one_token_each, with_kwargs=True)
     return network
+
+
+def _one_token_each(network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse a latent [B, C, T, H, W] with fewer tokens than there are processes.
+
+    Raises:
+        ValueError: with both numbers.
+    """
+    model: Any = network
+    size = (args[0] if args else kwargs["hidden_states"]).shape[2:]
+    tokens = prod(side // patch for side, patch in zip(size, model.config.patch_size, strict=True))
+    if tokens < (count := distributed.get_world_size()):
+        raise ValueError(
+            f"{count} processes cannot share the {tokens} tokens of a latent of {'x'.join(map(str, size))}: "
+            f"use --parallel {tokens} or less, or a larger video"
+        )
 
 
 def _gathered(_: nn.Module, __: Any, part: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from pipegraph.graphs.errors import nearest
+from pipegraph.graphs.errors import message_of, nearest
 
 from .errors import DeclarationError
 from .marks import Under
@@ -163,7 +163,7 @@ class _Collector:
             self.take(module, source)
 
     def fail(self, source: str, error: BaseException) -> None:
-        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        line = message_of(error).splitlines()[0]
         self.broken.append(BrokenPack(source, line, "".join(traceback.format_exception(error))))
 
     def own(self) -> None:

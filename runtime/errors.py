@@ -10,7 +10,7 @@ PipegraphError
 
 from __future__ import annotations
 
-from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, nearest, shown
+from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, message_of, nearest, shown
 
 __all__ = [
     "Cancelled",
@@ -21,6 +21,7 @@ __all__ = [
     "Problem",
     "RunError",
     "RunFinished",
+    "message_of",
     "nearest",
     "shown",
 ]

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from pipegraph.graphs.errors import Problem, shown
+from pipegraph.graphs.errors import Problem, message_of, shown
 
 from . import files, process_state, sharing
 from . import record as record_of
@@ -26,7 +26,13 @@ from .plan import Plan, Step
 from .returned import outputs_of
 from .values import Misfit, fit
 
-NO_MEMORY: Final = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
+NO_MEMORY: Final = (
+    "OutOfMemory",
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "Cannot allocate memory",
+)
 """What libraries that raise a RuntimeError for it say."""
 
 
@@ -232,9 +238,9 @@ class Execution:
                 if spec.streams:
                     result = self.drive(step, result)
             outputs = outputs_of(node.entry, result)
-        except (Cancelled, RunError):
+        except (Cancelled, RunError, Wanted, ListenerFailed, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as e:
+        except BaseException as e:  # a library may have a kind of its own beside Exception
             raise self.failure(step, given, e) from e
         finally:
             given.clear()  # a traceback that somebody keeps must not keep the tensors
@@ -362,14 +368,13 @@ class Execution:
 
     def failure(self, step: Step, given: Mapping[str, Any], error: BaseException) -> RunError:
         traceback.clear_frames(error.__traceback__)  # tensors in the frames of the failed node go now
-        text = str(error).strip()
-        kind = type(error).__name__
-        out = isinstance(error, MemoryError) or "OutOfMemory" in kind or any(words in text for words in NO_MEMORY)
+        message = message_of(error)
+        out = isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
         hint = "The memory did not suffice: a smaller size or batch, tiled decoding, or a smaller dtype needs less."
         return RunError(
             Problem(
                 code="node_failed",
-                message=f"{kind}: {text}" if text else kind,
+                message=message,
                 node=step.node.id,
                 title=step.node.title,
                 got=", ".join(f"{k}={_told(given[k])}" for k in step.node.entry.spec.inputs if k in given),

@@ -197,7 +197,7 @@ def _publish(temp: Path, final: Path, data: bytes | Path) -> Path:
 
 
 def _is_left(pid: int, host: str, token: str, entry: os.DirEntry[str], age: float) -> bool:
-    if host == _HOST and token == _MINE:
+    if host == _HOST and token == _MINE and pid == os.getpid():  # a forked process has this one's token
         return False
     try:
         old = time.time() - entry.stat().st_mtime > age

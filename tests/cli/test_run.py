@@ -46,6 +46,17 @@ def fail(text: str) -> str:
         text: What to say.
     """
     raise ValueError(text)
+
+@pg.node("Leave", category="test")
+def leave(seconds: float) -> float:
+    """Leave a thread that sleeps.
+
+    Args:
+        seconds: How long.
+    """
+    import threading
+    threading.Thread(target=time.sleep, args=(seconds,), name="sleeper").start()
+    return seconds
 '''
 
 
@@ -265,3 +276,19 @@ def test_a_reader_that_goes_away_does_not_end_the_run(
     os.close(written)
     assert done.returncode == 0, done.stderr
     assert [path.suffix for path in out.iterdir()] == [".png"]
+
+
+@pytest.mark.parametrize("seconds, ended", [(0.2, False), (600.0, True)])
+def test_threads_that_a_node_leaves_do_not_hold_the_exit(tmp_path: Path, seconds: float, ended: bool) -> None:
+    (tmp_path / "pack.py").write_text(SLOW_NODE)
+    graph = {
+        "pipegraph": 1,
+        "nodes": {"a": {"class_type": "Leave", "inputs": {"seconds": seconds}}},
+        "outputs": {"x": ["a", 0]},
+    }
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    code = "from pipegraph import cli; cli.THREAD_SECONDS = 0.5; cli.main()"
+    command = [sys.executable, "-c", code, "run", "graph.json", "--nodes", "pack.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert ("a node left threads that go on (sleeper): they were ended" in done.stderr) == ended

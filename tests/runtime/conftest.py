@@ -209,8 +209,22 @@ def now() -> int:
     return time.perf_counter_ns()
 
 
+class Beside(BaseException):
+    """A library's own kind, beside Exception."""
+
+
+class Mute(Exception):
+    """Its message cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+HOW = Literal["raise", "nan", "wrong", "memory", "torch", "exit", "own base", "mute"]
+
+
 @node("Fail", category="toy")
-def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory", "torch", "exit"] = "raise") -> float:
+def fail(value: Anything, how: HOW = "raise") -> float:
     """Go wrong.
 
     Args:
@@ -224,6 +238,10 @@ def fail(value: Anything, how: Literal["raise", "nan", "wrong", "memory", "torch
         raise MemoryError
     if how == "exit":
         raise SystemExit(3)
+    if how == "own base":
+        raise Beside("beside Exception")
+    if how == "mute":
+        raise Mute
     if how == "torch":
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory: 9 bytes")
     return float("nan") if how == "nan" else "text"  # type: ignore[return-value]

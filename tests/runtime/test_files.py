@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipegraph.runtime import files
-from pipegraph.runtime.files import check_folder, replace_file, sweep, sweep_old, write_new
+from pipegraph.runtime.files import check_folder, replace_file, scratch, sweep, sweep_old, write_new
 
 
 def names(folder: Path) -> list[str]:
@@ -139,6 +139,28 @@ def test_old_previews_are_swept(tmp_path: Path) -> None:
         os.utime(path, (time.time() - age,) * 2)
     sweep_old(tmp_path)
     assert names(tmp_path) == ["new.png"]
+
+
+FORK = """
+import os, pathlib, sys
+from pipegraph.runtime.files import scratch, sweep
+
+folder = pathlib.Path(sys.argv[1])
+child = os.fork()
+if not child:
+    scratch(folder).touch()
+    os._exit(0)
+os.waitpid(child, 0)
+print(*[path.name for path in sweep(folder)])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_what_a_forked_process_left_is_removed(tmp_path: Path) -> None:
+    mine = scratch(tmp_path)
+    mine.touch()
+    done = subprocess.run([sys.executable, "-c", FORK, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() and [*tmp_path.iterdir()] == [mine]
 
 
 def test_a_folder_is_tried_and_nothing_is_left(tmp_path: Path) -> None:

@@ -174,9 +174,17 @@ def test_lack_of_memory_has_a_hint(go: Go, how: str) -> None:
         go({"f": ("Fail", {"value": 1, "how": how})}, "f")
 
 
-def test_a_node_that_exits_ends_its_run_only(go: Go) -> None:
-    with pytest.raises(RunError, match="SystemExit: 3"):
-        go({"f": ("Fail", {"value": 1, "how": "exit"})}, "f")
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("exit", "SystemExit: 3"),
+        ("own base", "Beside: beside Exception"),
+        ("mute", r"Mute: \(its message cannot be shown\)"),
+    ],
+)
+def test_whatever_a_node_raises_ends_its_run_only(go: Go, how: str, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        go({"f": ("Fail", {"value": 1, "how": how})}, "f")
 
 
 def test_a_result_of_the_wrong_type(go: Go) -> None:

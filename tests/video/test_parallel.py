@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 
 import pipegraph as pg
 from pipegraph.cli import main
-from pipegraph.models.parallel import share
+from pipegraph.models.parallel import _one_token_each, share
 from pipegraph.models.video.read import read_video
 
 from . import tiny
@@ -82,6 +83,8 @@ def test_a_shared_run_saves_and_tells_once(wan: Path, tmp_path: Path) -> None:
 
 
 PACK = '''
+import os
+import signal
 import time
 from torch import distributed
 from pipegraph.nodes.wire import Latent
@@ -98,6 +101,8 @@ def trouble(latent: Latent, kind: str = "") -> Latent:
     if kind == "wait":
         print('{"event": "waiting"}', flush=True)
         time.sleep(600)
+    if distributed.get_rank() == 1 and kind == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
     if distributed.get_rank() == 1:
         raise ValueError("the second process has trouble")
     return latent
@@ -121,6 +126,32 @@ def test_a_process_that_fails_ends_all_with_its_error(wan: Path, tmp_path: Path)
     assert len(errors) == 1 and problem["node"] == "60" and "the second process has trouble" in problem["message"]
     assert "Process 1 of 2; all were ended." in problem["hint"]
     assert not [*tmp_path.glob("out/**/*.mkv")]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_named_and_not_one_that_lost_it(wan: Path, tmp_path: Path) -> None:
+    out, _ = (process := troubled(wan, tmp_path, "killed")).communicate(timeout=500)
+    assert process.returncode == 1
+    [error] = [e for e in map(json.loads, out.splitlines()) if e["event"] == "error"]
+    [problem] = error["problems"]
+    assert problem["message"] == "a process ended with signal 9"
+    assert problem["hint"].endswith("when memory runs out. (Process 1 of 2; all were ended.)")
+
+
+def test_fewer_tokens_than_processes_are_refused() -> None:
+    from torch import distributed, nn
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    class Network(nn.Module):
+        config = SimpleNamespace(patch_size=(1, 2, 2))
+
+    distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=4)
+    try:
+        _one_token_each(Network(), (torch.zeros(1, 16, 1, 4, 4),), {})
+        with pytest.raises(ValueError, match="4 processes cannot share the 3 tokens of a latent of 3x2x2: use"):
+            _one_token_each(Network(), (), {"hidden_states": torch.zeros(1, 16, 3, 2, 2)})
+    finally:
+        distributed.destroy_process_group()
 
 
 @pytest.mark.slow

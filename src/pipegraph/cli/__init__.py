@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -21,6 +23,8 @@ COMMANDS = {
 }
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done, the run failed, the graph or the call is wrong, interrupted."""
+THREAD_SECONDS = 5.0
+"""A command that is done waits so long for threads that nodes left."""
 
 
 class Commands(click.Group):
@@ -79,7 +83,25 @@ def main(args: Sequence[str] | None = None) -> None:
         code = FAILED if ctx and ctx.invoked_subcommand == "run" else DONE
     except Exception as error:
         code = _report(error, as_json=bool(ctx and ctx.meta.get("pipegraph.json")))
+    if args is None:  # else the process is somebody else's
+        _leave_within(THREAD_SECONDS, code)
     sys.exit(code)
+
+
+def _leave_within(seconds: float, code: int) -> None:
+    """End the process even if a node has left threads that go on; Python would wait for them for ever."""
+
+    def leave() -> None:
+        from . import show
+
+        time.sleep(seconds)
+        names = ", ".join(t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread())
+        show.echo(f"a node left threads that go on ({names}): they were ended", err=True)
+        sys.stdout.flush()
+        os._exit(code)
+
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        threading.Thread(target=leave, daemon=True).start()
 
 
 def _interrupted() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pipegraph.access import granted
-from pipegraph.runtime.errors import Cancelled, GraphError, Problem, RunError
+from pipegraph.runtime.errors import Cancelled, GraphError, Problem, RunError, message_of
 
 from . import FAILED, INTERRUPTED, WRONG
 from .show import echo, json_line, problems
@@ -159,7 +160,7 @@ def joined(process: Process, workflow: Workflow, debug: bool) -> Iterator[None]:
         process.tell([error.problem], FAILED, locate(error.__cause__, debug))
         raise click.exceptions.Exit(FAILED) from error
     except Exception as error:
-        found = Problem(code="crashed", message=f"{type(error).__name__}: {error}")
+        found = Problem(code="crashed", message=message_of(error))
         process.tell([found], FAILED, locate(error, debug))
         raise click.exceptions.Exit(FAILED) from error
 
@@ -222,17 +223,22 @@ def _upstream(checked: CheckedGraph, start: Sequence[str], *, lazy: bool) -> set
 
 
 def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
-    """Tell of the failure that came first; the exit code for it."""
-    notes = [json.loads(path.read_text()) for path in folder.glob("*.failed")]
+    """Tell of the failure that came first; the exit code for it.
+
+    A process that a signal ended leaves no note, and the others fail because they lose it: it comes before all notes.
+    """
+    killed = {rank: f for rank, f in result.failures.items() if f.exitcode < 0 and f.exitcode != -signal.SIGTERM}
+    notes = [] if killed else [json.loads(path.read_text()) for path in folder.glob("*.failed")]
     if notes:
         note = min(notes, key=lambda n: float(n["time"]))
         found, where, code, rank = [Problem(**p) for p in note["problems"]], note["where"], note["code"], note["rank"]
     else:
-        rank, failure = min(result.failures.items(), key=lambda item: -item[1].exitcode)
+        rank, failure = next(iter((killed or result.failures).items()))
         ended = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit code {failure.exitcode}"
         log = Path(result.stderrs[rank]) if rank else Path(os.devnull)
         where = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        found, code = [Problem(code="crashed", message=f"a process ended with {ended}")], FAILED
+        hint = "The system ends processes so when memory runs out." if failure.exitcode == -signal.SIGKILL else ""
+        found, code = [Problem(code="crashed", message=f"a process ended with {ended}", hint=hint)], FAILED
     found[-1] = replace(found[-1], hint=f"{found[-1].hint} (Process {rank} of {count}; all were ended.)".strip())
     if where:
         echo(where, err=True)
