@@ -30,8 +30,16 @@ from pipegraph.kernels.dispatch import forget
 from .available import AHEAD
 
 CUDA: Final = {f"sm_{arch}": GPUTarget("cuda", arch, 32) for arch in (80, 86, 89, 90, 100, 120)}
-TARGETS: Final = CUDA | {"gfx942": GPUTarget("hip", "gfx942", 64)}
-SHARED: Final = {"sm_80": 163, "sm_86": 99, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99, "gfx942": 64}
+HIP: Final = {
+    arch: GPUTarget("hip", arch, lanes)
+    for arch, lanes in (("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1100", 32), ("gfx1201", 32))
+}
+TARGETS: Final = CUDA | HIP
+SHARED: Final = (
+    {"sm_80": 163, "sm_86": 99, "sm_89": 99, "sm_90": 227, "sm_100": 227, "sm_120": 99}
+    | dict.fromkeys(HIP, 64)
+    | {"gfx950": 160}
+)
 """KiB of shared memory that one block may use."""
 _MATRIX = {
     "HMMA": r"\bHMMA", "IMMA": r"\bIMMA", "QMMA": r"\bQMMA",  # mma.sync: float, int8, fp8
@@ -126,7 +134,7 @@ def _amd(assembly: str) -> dict[str, int]:
         match = re.search(rf"\.{name}:?\s+(\d+)", assembly)
         return int(match[1]) if match else 0
 
-    spilled = 4 * (field("vgpr_spill_count") + field("sgpr_spill_count"))
+    spilled = 4 * field("vgpr_spill_count")  # scalar registers spill into lanes of vector registers, not to memory
     return {"registers": field("vgpr_count"), "spilled": spilled} | _count(_AMD, assembly)
 
 

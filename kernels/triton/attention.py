@@ -24,7 +24,7 @@ def _tiles(
     acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, first, last, rows, sq, skv, window,
     before, after, D: tl.constexpr, D0: tl.constexpr, D1: tl.constexpr, E: tl.constexpr, E0: tl.constexpr,
     E1: tl.constexpr, BN: tl.constexpr, EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
-    SOFTCAP: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    SOFTCAP: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Attend to the keys of [first, last), a tile at a time; EDGE: some row may not see some of them."""
     d0 = tl.arange(0, D0)
@@ -34,10 +34,10 @@ def _tiles(
     for n0 in tl.range(first, last, BN, num_stages=STAGES):
         left = skv - n0
         k_tile = K + tl.cast(n0, tl.int64) * skn
-        scores = tl.dot(q0, tl.trans(load_rows(k_tile, n, d0, skn, left, D, EDGE, D < D0)), input_precision=PRECISION)
+        scores = tl.dot(q0, tl.trans(load_rows(k_tile, n, d0, skn, left, D, EDGE, D < D0)), input_precision="ieee")
         if D1 > 0:
             k1 = load_rows(k_tile, n, D0 + tl.arange(0, D1), skn, left, D, EDGE, D < D0 + D1)
-            scores = tl.dot(q1, tl.trans(k1), scores, input_precision=PRECISION)
+            scores = tl.dot(q1, tl.trans(k1), scores, input_precision="ieee")
         scores = in_base_2(scores, before, after, SOFTCAP)
         v_tile = V + tl.cast(n0, tl.int64) * svn
         v0 = load_rows(v_tile, n, e0, svn, left, E, EDGE, E < E0)
@@ -70,9 +70,9 @@ def _tiles(
             scores = tl.where(seen, scores, float("-inf"))
         weights, fade, total, top = online_softmax(scores, top, total)
         weights = weights.to(V.dtype.element_ty)
-        acc0 = tl.dot(weights, v0, acc0 * fade[:, None], input_precision=PRECISION)
+        acc0 = tl.dot(weights, v0, acc0 * fade[:, None], input_precision="ieee")
         if E1 > 0:
-            acc1 = tl.dot(weights, v1, acc1 * fade[:, None], input_precision=PRECISION)
+            acc1 = tl.dot(weights, v1, acc1 * fade[:, None], input_precision="ieee")
     return acc0, acc1, total, top
 
 
@@ -82,7 +82,7 @@ def attention_kernel(
     soh, som, slb, slh, slm, smb, smh, smm, smn, sbb, sbh, sbm, sbn, heads, group, sq, skv, window, tiles,
     D: tl.constexpr, D0: tl.constexpr, D1: tl.constexpr, E: tl.constexpr, E0: tl.constexpr, E1: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SOFTCAP: tl.constexpr,
-    BY_8: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    BY_8: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """OUT = softmax(scores of Q and K) V; D and E are the head sizes of keys and values, s** strides in elements.
 
@@ -143,16 +143,16 @@ def attention_kernel(
     elif WINDOW:
         acc0, acc1, total, top = _tiles(
             acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, lo, full_lo, rows, sq, skv,
-            window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, PRECISION, STAGES,
+            window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, STAGES,
         )  # fmt: skip
     if MASK is None and BIAS is None:
         acc0, acc1, total, top = _tiles(
             acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_lo, full_hi, rows, sq,
-            skv, window, before, after, D, D0, D1, E, E0, E1, BN, False, CAUSAL, WINDOW, SOFTCAP, PRECISION, STAGES,
+            skv, window, before, after, D, D0, D1, E, E0, E1, BN, False, CAUSAL, WINDOW, SOFTCAP, STAGES,
         )  # fmt: skip
     acc0, acc1, total, top = _tiles(
         acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_hi, hi, rows, sq, skv,
-        window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, PRECISION, STAGES,
+        window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, STAGES,
     )  # fmt: skip
     share = tl.where(total == 0.0, 0.0, 1.0 / total)
     inside = (rows < sq)[:, None]
@@ -227,7 +227,7 @@ def _launch(
         *_strides(lse, 3), *_strides(mask, 4), *_strides(bias, 4), heads, heads // k.shape[1], sq, skv, window or 0,
         tiles, D=dim, D0=d0, D1=d1, E=value_dim, E0=e0, E1=e1, BM=config.rows, BN=config.keys, CAUSAL=causal,
         WINDOW=window is not None, SOFTCAP=softcap is not None, BY_8=by_8,
-        PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
+        STAGES=config.stages, num_warps=config.warps,
         num_stages=config.stages, enable_fp_fusion=True,
     )  # fmt: skip
 

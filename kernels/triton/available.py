@@ -16,6 +16,8 @@ INTERPRETER: Final = "interpreter"
 AHEAD: Final[ContextVar[str]] = ContextVar("pipegraph_ahead", default="")
 """The architecture that launches are compiled for, but not run, at present (``kernels.triton.ahead``); else empty."""
 
+_NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
+
 
 def missing() -> str:
     """Why no Triton kernel can run on this machine; empty if one can."""
@@ -67,6 +69,13 @@ def architecture() -> str:
     if interpreting():
         return INTERPRETER
     return AHEAD.get() or _of_device(*_device())[0]
+
+
+def nearest(arch: str) -> str:
+    """The architecture in the tables of configurations that is most like ``arch``: itself, if it is in them."""
+    if arch.startswith("gfx"):
+        return "gfx942" if arch.startswith("gfx9") else "gfx1201" if arch.startswith("gfx12") else "gfx1100"
+    return _NEAREST.get(arch, arch)
 
 
 def processors() -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .available import INTERPRETER
+from .available import INTERPRETER, nearest
 
 
 class Config(NamedTuple):
@@ -30,11 +30,14 @@ _TABLES: Final = {
     "sm_100": {64: Config(128, 64, 8, 3), 128: Config(128, 64, 8, 2), 256: Config(128, 32, 8, 2)},
     "sm_120": _SMALL,
     "gfx942": {64: Config(64, 64, 4, 1), 128: Config(64, 32, 4, 1), 256: Config(64, 32, 4, 1)},
+    "gfx1100": {64: Config(64, 32, 4, 1), 128: Config(64, 16, 8, 1), 256: Config(32, 16, 8, 1)},
+    "gfx1201": {64: Config(64, 64, 4, 1), 128: Config(64, 32, 4, 1), 256: Config(64, 32, 8, 1)},
 }
 """Architecture -> head size up to which it holds -> config, for 16-bit tensors."""
 _SINGLE: Final = {64: Config(64, 32, 8, 2), 128: Config(32, 32, 8, 1), 256: Config(32, 32, 8, 1)}
-"""float32, which no tensor core computes exactly, on every architecture."""
-_NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
+"""float32, which no tensor core computes exactly."""
+_SINGLE_RDNA: Final = {64: Config(32, 16, 8, 1), 128: Config(16, 16, 8, 1), 256: Config(16, 16, 8, 1)}
+"""float32 on AMD GPUs without instructions for products of it."""
 
 
 def attention_config(arch: str, itemsize: int, head_size: int, queries: int, masked: bool = False) -> Config:
@@ -49,14 +52,20 @@ def attention_config(arch: str, itemsize: int, head_size: int, queries: int, mas
     """
     if arch == INTERPRETER:
         return Config(32, 32, 4, 1)
-    table = _SINGLE if itemsize == 4 else _TABLES.get(_NEAREST.get(arch, arch), _SMALL)
-    found = next(config for size, config in table.items() if head_size <= size)
+    table = _table(nearest(arch), itemsize)
+    config = next(config for size, config in table.items() if head_size <= size)
     if masked:
-        found = found._replace(keys=32, warps=8 if found.rows == 128 else found.warps)
-    if queries <= found.rows // 2:  # few queries: no rows in vain, and as many blocks as there are heads
+        config = config._replace(keys=min(32, config.keys), warps=8 if config.rows == 128 else config.warps)
+    if queries <= config.rows // 2:  # few queries: no rows in vain, and as many blocks as there are heads
         rows = max(16, 1 << (queries - 1).bit_length())
-        return found._replace(rows=rows, warps=4 if rows >= 64 or itemsize == 4 else min(4, found.warps))
-    return found
+        return config._replace(rows=rows, warps=4 if rows >= 64 or itemsize == 4 else min(4, config.warps))
+    return config
+
+
+def _table(arch: str, itemsize: int) -> dict[int, Config]:
+    if itemsize == 4:
+        return _SINGLE_RDNA if arch.startswith("gfx1") else _SINGLE
+    return _TABLES.get(arch, _SMALL)
 
 
 def tma_config(arch: str, head_size: int) -> Config:
@@ -72,7 +81,7 @@ def decode_config(arch: str, itemsize: int, head_size: int) -> Config:
     """For ``paged_decode``; its ``rows`` are the most query heads that a program takes on."""
     if arch == INTERPRETER:
         return Config(16, 16, 4, 1)
-    keys = 32 if head_size > 128 or itemsize == 4 else 64
+    keys = 32 if head_size > 128 or itemsize == 4 or nearest(arch) == "gfx1100" else 64
     return Config(64, keys, 4, 1 if arch.startswith("gfx") else 2)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-INTERPRETER = "interpreter"
+from .available import INTERPRETER, nearest
 
 
 class Config(NamedTuple):
@@ -25,7 +25,7 @@ class Config(NamedTuple):
     """Row tiles that are walked together, so that weights are read from the cache."""
 
 
-SMALL = frozenset({"sm_86", "sm_89", "sm_120", "gfx942"})
+SMALL = frozenset({"sm_86", "sm_89", "sm_120", "gfx942", "gfx1100", "gfx1201"})
 """Architectures whose blocks have at most 99 KiB of shared memory."""
 
 
@@ -45,14 +45,14 @@ def weights_config(arch: str, kind: str, itemsize: int, rows: int) -> Config:
     """
     if arch == INTERPRETER:
         return Config(16 if rows <= 16 else 32, 32, 64, 4, 1)
-    high = bucket(rows)
+    arch, high = nearest(arch), bucket(rows)
     if itemsize == 4:
         return Config(min(high, 64), 64, 32, 4, 2)
     if high == 16:
         return Config(16, 64, 128, 4, 3 if arch in SMALL else 4)
     if high == 32:
         return Config(32, 64, 128, 4, 3)
-    if arch == "gfx942":
+    if arch.startswith("gfx"):
         return Config(64, 64, 64, 4, 2)
     if high == 64 or (arch in ("sm_80", "sm_86", "sm_89", "sm_120") and kind != "plain"):
         return Config(64, 128, 64, 4, 3)
@@ -70,12 +70,12 @@ def bytes_config(arch: str, rows: int) -> Config:
     """For 8-bit x times 8-bit weights."""
     if arch == INTERPRETER:
         return Config(32, 32, 64, 4, 1)
-    high = bucket(rows)
+    arch, high = nearest(arch), bucket(rows)
     if high <= 32:
         return Config(high, 64, 128, 4, 4)
     if high == 64:
         return Config(64, 128, 128, 4, 3)
-    if arch == "gfx942":
+    if arch.startswith("gfx"):
         return Config(128, 128, 64, 8, 2)
     if arch in SMALL:
         return Config(128, 128, 64, 8, 3)

@@ -27,7 +27,7 @@ def decode_kernel(
     Q, K, V, K_SCALE, V_SCALE, TABLE, LENGTHS, PARTS, SUMS, before, after, sqb, sqh, skp, skt, skh, svp, svt, svh, ssp,
     sst, ssh, szp, szt, szh, stb, batch, key_heads, window, splits, blocks, D: tl.constexpr, DP: tl.constexpr,
     E: tl.constexpr, EP: tl.constexpr, GROUP: tl.constexpr, G: tl.constexpr, PAGE: tl.constexpr, BN: tl.constexpr,
-    WINDOW: tl.constexpr, SOFTCAP: tl.constexpr, BY_8: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+    WINDOW: tl.constexpr, SOFTCAP: tl.constexpr, BY_8: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """One part of the keys for up to G query heads of a sequence: PARTS (splits, B, Hq, E) and SUMS (splits, B, Hq)."""
     if BY_8:  # see attention_kernel
@@ -61,7 +61,7 @@ def decode_kernel(
         token = n % PAGE
         at = page * skp + token * skt + hk * skh
         k = tl.load(K + at[:, None] + d[None, :], mask=here[:, None] & (d < D)[None, :], other=0)
-        scores = tl.dot(q, tl.trans(k.to(q.dtype)), input_precision=PRECISION)
+        scores = tl.dot(q, tl.trans(k.to(q.dtype)), input_precision="ieee")
         if K_SCALE is not None:
             k_scale = tl.load(K_SCALE + page * ssp + token * sst + hk * ssh, mask=here, other=0.0)
             scores *= k_scale.to(tl.float32)[None, :]
@@ -74,9 +74,9 @@ def decode_kernel(
             v_scale = tl.load(V_SCALE + page * szp + token * szt + hk * szh, mask=here, other=0.0).to(tl.float32)
             largest = tl.max(v_scale, 0)
             weights *= (v_scale / tl.where(largest > 0, largest, 1.0))[None, :]
-            acc += tl.dot(weights.to(q.dtype), v.to(q.dtype), input_precision=PRECISION) * largest
+            acc += tl.dot(weights.to(q.dtype), v.to(q.dtype), input_precision="ieee") * largest
         else:
-            acc = tl.dot(weights.to(q.dtype), v, acc, input_precision=PRECISION)
+            acc = tl.dot(weights.to(q.dtype), v, acc, input_precision="ieee")
     acc *= tl.where(total == 0.0, 0.0, 1.0 / total)[:, None]
     row = (part.to(tl.int64) * batch + b) * (key_heads * GROUP) + head
     tl.store(PARTS + row[:, None] * E + e[None, :], acc, mask=is_head[:, None] & (e < E)[None, :])
@@ -112,7 +112,7 @@ def paged_decode(
         DP=max(16, triton.next_power_of_2(dim)), E=value_dim, EP=max(16, triton.next_power_of_2(value_dim)),
         GROUP=group, G=per_program, PAGE=page, BN=config.keys, WINDOW=window is not None,
         SOFTCAP=softcap is not None, BY_8=any(s % 16 for s in strides) and not any(s % 8 for s in strides),
-        PRECISION="ieee" if q.dtype == torch.float32 else "tf32", STAGES=config.stages, num_warps=config.warps,
+        STAGES=config.stages, num_warps=config.warps,
         num_stages=config.stages, enable_fp_fusion=True,
     )  # fmt: skip
     merge(parts, sums, out, lse, sinks, heads)

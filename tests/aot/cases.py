@@ -23,12 +23,13 @@ from pipegraph.kernels.quantize_rows import quantize_rows
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.rms_norm import rms_norm
 from pipegraph.kernels.sample import sample
+from pipegraph.kernels.triton.ahead import SHARED
 
 Product = Literal["", "half", "int8", "fp8"]
 BF16, F16, F32, I8, FP8 = torch.bfloat16, torch.float16, torch.float32, torch.int8, torch.float8_e4m3fn
 TMA = ("sm_90", "sm_100", "sm_120")
-FP8_NATIVE = ("sm_89", "sm_90", "sm_100", "sm_120")
-EVERY = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", "gfx942")
+FP8_NATIVE = ("sm_89", "sm_90", "sm_100", "sm_120", "gfx950", "gfx1201")
+EVERY = tuple(SHARED)
 SOME = ("sm_80", "sm_90")
 """Where variants are compiled: the representative case of a kernel is compiled for every architecture."""
 
@@ -197,7 +198,7 @@ def _passes() -> Iterator[Case]:
 
 def _cases() -> Iterator[Case]:
     for case in (*_attentions(), *_pages(), *_linears(), *_passes()):
-        every = case.name in REPRESENTATIVE and case.on == SOME
+        every = case.on == SOME and (case.name in REPRESENTATIVE or case.name.startswith(("attention", "paged")))
         yield dataclasses.replace(case, on=EVERY) if every else case
 
 
@@ -207,7 +208,7 @@ REPRESENTATIVE = (
     "linear q8 M16", "linear w4 g32 M4608", "linear w4 g32 M1", "grouped_linear", "quantize_rows int8 rotated",
     "rms_norm", "ada_norm", "gate_add", "qk_norm_rope interleaved", "swiglu", "geglu", "sample",
 )  # fmt: skip
-"""One or two cases of each kernel: compiled for every architecture."""
+"""One or two cases of each kernel: compiled for every architecture, as all cases of attention are."""
 CASES = {case.name: case for case in _cases()}
-FAST = {name: CASES[name].on[i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}
+FAST = {name: CASES[name].on[-1 - i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}
 """Case -> the architecture that it is compiled for on each commit: each its own, in turn."""

@@ -12,6 +12,8 @@ from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.gated import swiglu
 from pipegraph.kernels.triton import available
 from pipegraph.kernels.triton.ahead import TARGETS, compiling, resources
+from pipegraph.kernels.triton.configs_attention import attention_config, decode_config
+from pipegraph.kernels.triton.configs_linear import bytes_config, weights_config
 
 X = torch.empty(7, 64, dtype=torch.bfloat16, device="meta")
 
@@ -29,6 +31,28 @@ def test_compiles_for_the_architecture_and_leaves_nothing_behind() -> None:
     assert JITFunction.run is run and driver._active is active and available.missing() == before
     with pytest.raises(KernelError, match="cannot serve"):
         swiglu(X, X, backend="triton")
+
+
+@pytest.mark.parametrize(
+    ("arch", "like"), [("sm_87", "sm_86"), ("sm_121", "sm_120"), ("gfx908", "gfx942"), ("gfx1151", "gfx1100")]
+)
+def test_an_architecture_without_tables_takes_those_of_the_nearest(arch: str, like: str) -> None:
+    for rows in (1, 32, 64, 4096):
+        assert weights_config(arch, "w4", 2, rows) == weights_config(like, "w4", 2, rows)
+        assert bytes_config(arch, rows) == bytes_config(like, rows)
+        for size in (64, 128, 256):
+            assert attention_config(arch, 2, size, rows) == attention_config(like, 2, size, rows)
+            assert decode_config(arch, 2, size) == decode_config(like, 2, size)
+
+
+def test_nvidia_gpus_without_tensor_cores_for_triton_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels compile for sm_75, but without matrix instructions and with thousands of bytes spilled."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
+    assert available.missing() == "needs compute capability 8.0; this device has 7.5"
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    assert not available.missing()
 
 
 def test_the_audit_sees_launches_of_triton() -> None:
