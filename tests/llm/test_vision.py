@@ -19,6 +19,7 @@ import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
 from pipegraph.kernels.audit import strict
 from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
+from pipegraph.models.llm.conversation import Conversation
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.load import SEEING, load_llm
@@ -246,6 +247,26 @@ def test_a_chat_goes_on_after_pictures_and_forks(folder: Callable[[str], Path]) 
     brighter = replace(late, inputs={**late.inputs, "pixel_values": late.inputs["pixel_values"] + 0.5})
     other = finish(prefill(llm, Tokens.of(one.ids, [[early, brighter]]))).logits
     assert float((other - whole[:1]).abs().max()) > 1e-2, "equal tokens with another picture are something else"
+
+
+def test_a_conversation_sees_each_picture_once(folder: Callable[[str], Path]) -> None:
+    """Later turns go on from what was read of pictures, of whatever sizes: the same as if all is read again."""
+    llm = load(folder("smolvlm"))
+    assert llm.tokenizer is not None
+    chat = Conversation(llm, SamplingParams(max_tokens=4, logit_bias={llm.tokenizer.encode(" fox")[0]: 1e4}))
+    read = []
+    pictures = [[picture(70, 110, 1), picture(96, 60, 2)], [], [picture(40, 80, 3)]]
+    for text, new in zip(("What is it?", "And?", "Now?"), pictures, strict=True):
+        chat.show(new)
+        made = finish(chat.say(text))
+        assert made.text == " fox" * 4 and not chat.waiting
+        read.append(made.stats.prompt_tokens)
+    assert len(chat.pictures) == 3
+    assert read[1] < 20 < read[2] < read[0]
+    last = chat._held
+    assert last is not None
+    fresh = finish(prefill(llm, last.cache.tokens)).logits
+    assert float((fresh - last.logits).abs().max()) <= 1e-4
 
 
 def test_what_does_not_fit_is_said(folder: Callable[[str], Path], llm_folder: Path) -> None:

@@ -13,6 +13,7 @@ import click
 
 COMMANDS = {
     "run": "Run a graph and save what it makes.",
+    "chat": "Talk with a language model.",
     "validate": "Tell everything that is wrong with a graph; runs nothing.",
     "nodes": "List the nodes, or show the inputs and outputs of one.",
     "graphs": "List the ready-made graphs.",

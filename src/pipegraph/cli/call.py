@@ -106,7 +106,27 @@ def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
         if not equals:
             raise click.UsageError(f'--set takes NODE.INPUT=VALUE, got "{setting}"')
         (inputs if address in graph.inputs else overrides)[address] = value
+    _read_stdin(graph, inputs, taken=ctx.params.get("file") == "-")
     return Call(graph, inputs, overrides)
+
+
+def _read_stdin(graph: Graph, inputs: dict[str, str], taken: bool) -> None:
+    """Put standard input in the place of ``-`` as the value of a long text."""
+    names = [name for name, value in inputs.items() if value == "-" and _is_long(graph, name)]
+    if not names:
+        return
+    if taken or len(names) > 1:
+        which = " and ".join([*["FILE"] * taken, *(f"--{name}" for name in names)])
+        raise click.UsageError(f"standard input can be read once, and {which} are to be read from it")
+    try:
+        inputs[names[0]] = sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--{names[0]} -: standard input is no UTF-8 text: {error}") from error
+
+
+def _is_long(graph: Graph, name: str) -> bool:
+    port = graph.inputs.get(name)
+    return port is not None and port.type == "STRING" and port.multiline
 
 
 def typed_paths(call: Call) -> list[str]:

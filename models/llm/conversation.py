@@ -1,0 +1,155 @@
+"""A chat that goes on: turns, pictures, and the keys and values of what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final, Literal, TypeVar
+
+from torch import Tensor
+
+from .chat import Chat, Message, write_chat
+from .decode import TokenEvent, decode
+from .llm import LLM, Tokens
+from .prefill import ContextOverflow, Prefilled, prefill
+from .reply import parse_reply
+from .sampling import SamplingParams
+from .stats import Stats
+from .stopping import Stopper
+from .vision import check_sight, shown
+
+E = TypeVar("E")
+R = TypeVar("R")
+CHUNK: Final = 128
+"""Tokens of a prompt that are read at once: a chat can be stopped after each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a turn."""
+
+    text: str
+    """As it was written, thinking included."""
+    finish: Literal["stop", "length", "constraint", "interrupted"]
+    remarks: tuple[str, ...]
+    """What the user should know and was not told in an earlier turn."""
+    stats: Stats = field(default_factory=Stats)
+
+
+class Conversation:
+    """The turns of a user and a model. What was read of them before is not read again."""
+
+    def __init__(self, llm: LLM, params: SamplingParams, *, system: str = "", thinking: bool | None = None) -> None:
+        """See ``write_chat`` for ``thinking``.
+
+        Raises:
+            ValueError: the model has no tokenizer or no chat template.
+        """
+        if llm.tokenizer is None or not llm.tokenizer.chat_template:
+            raise ValueError(f"{llm.name} cannot chat: it comes without a chat template")
+        self.llm, self.params, self.thinking = llm, params, thinking
+        self._tokenizer = llm.tokenizer
+        self._system: list[Message] = [{"role": "system", "content": system}] if system else []
+        self._told: set[str] = set()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all turns."""
+        self.turns: list[Message] = [*self._system]
+        self.pictures: list[Tensor] = []
+        self.waiting: list[Tensor] = []
+        """Pictures for the next turn."""
+        self._held: Prefilled | None = None
+        self._stopped = False
+
+    def show(self, pictures: Sequence[Tensor]) -> None:
+        """Put pictures, each float32 [H, W, C] in 0..1, before the text of the next turn.
+
+        Raises:
+            ValueError: the model reads text only.
+        """
+        check_sight(self.llm)
+        self.waiting += pictures
+
+    def stop(self) -> None:
+        """End the answer that is being written at its next token; from a signal handler or another thread, too."""
+        self._stopped = True
+
+    def say(self, text: str) -> Generator[str, None, Answer]:
+        """Answer a turn of the user, piece by piece; the empty ones come while the prompt is read.
+
+        A turn that fails, or is stopped before its answer begins, is forgotten.
+
+        Raises:
+            ContextOverflow: the chat is longer than what the model can read.
+            ChatError: the template refuses the turn.
+        """
+        self._stopped = False
+        parts: Any = [*[{"type": "image"}] * len(self.waiting), {"type": "text", "text": text}]
+        turn = {"role": "user", "content": parts if self.waiting else text}
+        turns, pictures = [*self.turns, turn], [*self.pictures, *self.waiting]
+        chat = write_chat(self._tokenizer, turns, thinking=self.thinking, sees=self.llm.vision is not None)
+        tokens = shown(self.llm, chat.ids, pictures)
+        if tokens.lengths[0] >= self.llm.facts.context:
+            raise ContextOverflow(
+                f"the chat has {tokens.lengths[0]} tokens, and {self.llm.name} reads {self.llm.facts.context} at most"
+            )
+        made = yield from self._answer(tokens)
+        remarks = [r for r in chat.remarks if r not in self._told]
+        self._told.update(remarks)
+        if made.text or made.finish != "interrupted":
+            self.turns, self.pictures, self.waiting = [*turns, _turn(chat, made.text)], pictures, []
+        return Answer(made.text, made.finish, tuple(remarks), made.stats)
+
+    def _answer(self, tokens: Tokens) -> Generator[str, None, Answer]:
+        held = None if self.llm.facts.long_positions else self._held
+        rest = held and _rest(held.cache.tokens, tokens)
+        before = held.cache if held and rest else None
+        read = yield from self._run(prefill(self.llm, rest or tokens, cache=before, chunk=CHUNK), lambda _: "")
+        if read is None:
+            return Answer("", "interrupted", ())
+        self._held = read
+        pieces: list[str] = []
+
+        def text(event: TokenEvent) -> str:
+            pieces.append(event.text)
+            return event.text
+
+        stopper = Stopper(self._tokenizer, self.params.stop)
+        reply = yield from self._run(decode(self.llm, read, self.params, stopper=stopper), text)
+        if reply is None:
+            return Answer("".join(pieces), "interrupted", ())
+        self._held = reply.prefilled
+        return Answer(reply.texts[0], reply.finish[0], (), reply.stats)
+
+    def _run(self, made: Generator[E, None, R], text: Callable[[E], str]) -> Generator[str, None, R | None]:
+        """The texts of events; gives what they lead to, or None if they are stopped."""
+        while not self._stopped:
+            try:
+                event = next(made)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            yield text(event)
+        return None
+
+
+def _turn(chat: Chat, text: str) -> Message:
+    """The assistant's turn, with its thinking apart: templates leave that of earlier turns out."""
+    parsed = parse_reply(text, thinking=chat.begins_thinking)
+    if not parsed.thinking:
+        return {"role": "assistant", "content": text}
+    return {"role": "assistant", "content": parsed.answer, "reasoning_content": parsed.thinking}
+
+
+def _rest(held: Tokens, tokens: Tokens) -> Tokens | None:
+    """What follows in one sequence upon tokens that are held; None if it does not begin with them."""
+    count = held.lengths[0]
+    seen, wanted = held.seen(0), tokens.seen(0)
+    if tokens.ids[0][:count] != held.ids[0] or len(tokens.ids[0]) <= count or len(seen) > len(wanted):
+        return None
+    later = wanted[len(seen) :]
+    if any(spot < count for spot in chain.from_iterable(p.spots for p in later)):
+        return None
+    return Tokens.of([tokens.ids[0][count:]], [[p.moved(-count) for p in later]])
