@@ -1,119 +1,288 @@
 """Picture files to tensors and back.
 
 Reading: colours become RGB, float32 in 0..1, [frames, height, width, 3]; the mask is ``1 - alpha``, of the picture's
-size, all 0 without alpha. The camera's orientation tag is applied. Colour profiles are not. 16-bit PNG keeps its 16
-bits. Frames of an animation become the batch.
+size, all 0 without alpha. The camera's orientation tag is applied. Colour profiles are not. PNG and TIFF with 16 bits
+a channel keep them. Frames of an animation, and pages of one size, become the batch.
+
+Memory: a picture is decoded as a whole and converted some rows at a time, so that reading takes at most 20 bytes a
+pixel: 16 for what comes out, 4 for the decoded picture (colours of 16 bits: 30).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import io
-from collections.abc import Mapping
+import struct
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
-from PIL import Image, ImageSequence, PngImagePlugin
+from PIL import Image, ImageFile, PngImagePlugin, TiffImagePlugin
 
 from pipegraph.limits import PICTURE_PIXELS
+
+from .picture_losses import bits_of, losses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    Pixels = NDArray[np.floating[Any]]
-    """float32 [H, W, 4], or what becomes it."""
+    Floats = NDArray[np.float32]
 
+FORMATS: Final = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF") + (
+    ("AVIF",) if importlib.util.find_spec("PIL.AvifImagePlugin") else ()
+)
+"""Kinds of picture files that are read, by Pillow's names."""
+DAMAGED: Final = (
+    *(OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, OverflowError),
+    *(struct.error, zlib.error, Image.DecompressionBombError),
+)
+"""What Pillow raises for files that are damaged or something else."""
 _ORIENTATION: Final = 0x0112
 """EXIF tag: 1 upright, 2..8 the turns and mirrorings that :func:`_upright` undoes."""
+_EXTRA_SAMPLES, _PHOTOMETRIC, _PLANAR = 338, 262, 284
+"""TIFF tags."""
+_PIXELS_AT_ONCE: Final = 1 << 17
+"""Converted at a time: what stays in the processor's cache."""
+# The limit is checked by ourselves, see _check_size.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
-def read_picture(path: Path) -> tuple[Tensor, Tensor]:
-    """Colours [B, H, W, 3] and mask [B, H, W] of a picture file.
+def _ignore(message: str) -> None:
+    """Nobody wants to know."""
+
+
+def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Tensor, Tensor]:
+    """Colours [B, H, W, 3] and mask [B, H, W] of a picture file, float32 in 0..1.
+
+    Args:
+        path: The file.
+        warn: Is told what of the file is not kept.
 
     Raises:
         ValueError: the file is no picture, is damaged, or is too large; says which file.
     """
     try:
-        with Image.open(path) as file:
-            orientation = file.getexif().get(_ORIENTATION, 1)
-            frames = [_deep_png(path)] if _is_deep_colour_png(path) else _frames(file)
-    except (OSError, SyntaxError, Image.DecompressionBombError) as e:
+        with Image.open(path, formats=FORMATS) as file:
+            return _read(file, path, lambda loss: warn(f"{path.name}: {loss}"))
+    except DAMAGED as e:
         raise ValueError(f"{path} cannot be read as a picture: {e}") from e
-    rgba = torch.from_numpy(np.stack([_upright(f, orientation) for f in frames]))
-    return rgba[..., :3].contiguous(), 1 - rgba[..., 3]
 
 
-def _frames(file: Image.Image) -> list[Pixels]:
-    """Every frame as large as the first; of a file with several views of one scene (MPO) the first alone."""
+def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
+    # Of a file with several views of one scene (MPO) the first alone is meant.
     count = 1 if file.format == "MPO" else getattr(file, "n_frames", 1)
+    _check_size(file, count)
+    deep = _deep_pixels(file, path) if count == 1 else None
+    for loss in losses(file, deep=deep is not None or file.mode[0] in "IF"):
+        warn(loss)
+    if deep is not None:
+        batch = _Batch(1, *_turned_size(deep.shape[1], deep.shape[0], orientation := _orientation(file)))
+        batch.add_16_bit(deep, orientation)
+        return batch.done()
+    return _frames(file, count, warn)
+
+
+def _check_size(file: Image.Image, count: int) -> None:
     if file.width * file.height * count > PICTURE_PIXELS:
         raise OSError(f"{count} frames of {file.width}x{file.height} are more than {PICTURE_PIXELS} pixels")
-    found: list[Pixels] = []
-    for _, frame in zip(range(count), ImageSequence.Iterator(file), strict=False):
-        made = _rgba(frame)
-        if not found or made.shape == found[0].shape:
-            found.append(made)
-    return found
 
 
-def _rgba(frame: Image.Image) -> Pixels:
-    """One frame as float32 [H, W, 4] in 0..1."""
-    if frame.mode == "F" or frame.mode.startswith("I"):
-        gray = np.asarray(frame).astype(np.float32)
-        if not np.isfinite(gray).all():
-            raise OSError("it holds values that are not finite")
-        alpha = np.ones_like(gray)
-        if isinstance(clear := frame.info.get("transparency"), int):
-            alpha = (gray != clear).astype(np.float32)
-        gray = (gray if frame.mode == "F" else gray / 65535).clip(0, 1)
-        return np.stack([gray, gray, gray, alpha], -1)
+def _frames(file: Image.Image, count: int, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
+    """Every frame as large as the first."""
+    batch, left_out = None, 0
+    for frame, orientation in _loaded(file, count):
+        width, height = _turned_size(*frame.size, orientation)
+        if batch is None:
+            batch = _Batch(count, width, height)
+        if (width, height) == batch.size:
+            batch.add(frame, orientation)
+        else:
+            left_out += 1
+    if batch is None:
+        raise OSError("it holds no picture")
+    if left_out:
+        width, height = batch.size
+        warn(f"{left_out} of its {count} pages are left out: they are not {width}x{height} as the first is")
+    if batch.clipped:
+        warn("its values below black or above white are clipped")
+    return batch.done()
+
+
+def _loaded(file: Image.Image, count: int) -> Iterator[tuple[Image.Image, int]]:
+    """Every frame decoded, and its orientation. Pillow turns the pages of TIFF itself and then takes their tag away."""
+    if count == 1 and file.format == "WEBP":
+        assert isinstance(file, ImageFile.ImageFile)
+        yield _single_webp(file.filename), _orientation(file)
+        return
+    for index in range(count):
+        file.seek(index)
+        file.load()
+        yield file, _orientation(file)
+
+
+def _single_webp(path: str | bytes) -> Image.Image:
+    """A decoded picture without the three other copies of it that Pillow's file of WebP holds."""
+    with Image.open(path) as file:
+        file.load()
+        return file.copy()
+
+
+def _orientation(file: Image.Image) -> int:
+    value: int = file.getexif().get(_ORIENTATION, 1)
+    return value
+
+
+class _Batch:
+    """Pictures of one size that are put together."""
+
+    def __init__(self, count: int, width: int, height: int) -> None:
+        self.size = width, height
+        self.clipped = False
+        """Whether values were outside of what a picture can hold."""
+        self._colours = torch.empty(count, height, width, 3)
+        self._mask = torch.from_numpy(np.zeros((count, height, width), np.float32))  # untouched: takes no memory yet
+        self._count = 0
+
+    def add(self, frame: Image.Image, orientation: int) -> None:
+        """Add a decoded frame of any kind of colours."""
+        colours, mask = self._next(orientation)
+        rows = max(1, _PIXELS_AT_ONCE // frame.width)
+        deep, clear = frame.mode[0] in "IF", _transparent_level(frame)
+        for top in range(0, frame.height, rows):
+            part, at = frame.crop((0, top, frame.width, min(top + rows, frame.height))), slice(top, top + rows)
+            if deep:
+                gray = _gray(part, frame)
+                self.clipped = self.clipped or bool(((gray < 0) | (gray > 1)).any())
+                np.clip(gray[..., None], 0, 1, out=colours[at])
+            elif frame.mode in ("RGB", "L") and "transparency" not in frame.info:
+                values = np.asarray(part)
+                np.divide(values if frame.mode == "RGB" else values[..., None], np.float32(255), out=colours[at])
+            else:
+                _split(_rgba(part), 255, colours[at], mask[at])
+            if clear is not None:
+                mask[at] = np.asarray(part.convert("L") if part.mode == "1" else part) == clear
+
+    def add_16_bit(self, pixels: NDArray[np.uint16], orientation: int) -> None:
+        """Add a frame [H, W, C] of gray and alpha, RGB or RGBA."""
+        colours, mask = self._next(orientation)
+        rows = max(1, _PIXELS_AT_ONCE // pixels.shape[1])
+        for top in range(0, len(pixels), rows):
+            at = slice(top, top + rows)
+            _split(pixels[at], 65535, colours[at], mask[at])
+
+    def done(self) -> tuple[Tensor, Tensor]:
+        """Colours and masks of the frames that were added."""
+        return self._colours[: self._count], self._mask[: self._count]
+
+    def _next(self, orientation: int) -> tuple[Floats, Floats]:
+        """Where the next frame belongs, as it lies in the file."""
+        place = self._count
+        self._count += 1
+        return _as_stored(self._colours[place].numpy(), orientation), _as_stored(self._mask[place].numpy(), orientation)
+
+
+def _split(pixels: NDArray[Any], full: int, colours: Floats, mask: Floats) -> None:
+    """Put whole numbers up to ``full``, [H, W, C] of gray and alpha, RGB or RGBA, where they belong."""
+    channels = pixels.shape[-1]
+    np.divide(pixels[..., : 3 if channels >= 3 else 1], np.float32(full), out=colours, dtype=np.float32)
+    if channels in (2, 4):
+        np.divide(pixels[..., -1], np.float32(full), out=mask, dtype=np.float32)
+        np.subtract(1, mask, out=mask)
+
+
+def _rgba(part: Image.Image) -> NDArray[np.uint8]:
     try:
-        return np.asarray(frame.convert("RGBA")).astype(np.float32) / 255
+        return np.asarray(part.convert("RGBA"))
     except ValueError as e:
-        raise OSError(f"colours of kind {frame.mode} are not supported") from e
+        raise OSError(f"colours of kind {part.mode} are not supported") from e
 
 
-def _is_deep_colour_png(path: Path) -> bool:
-    """True for PNG with 16 bits a channel and more than gray, which Pillow would cut to 8 bits."""
-    with path.open("rb") as f:
-        head = f.read(26)
-    return head[:8] == b"\x89PNG\r\n\x1a\n" and head[24] == 16 and head[25] in (2, 4, 6)
+def _gray(part: Image.Image, frame: Image.Image) -> Floats:
+    """Rows of a frame with more than 8 bits, float32 [H, W]; white is 1."""
+    gray = np.asarray(part).astype(np.float32)
+    if not np.isfinite(gray).all():
+        raise OSError("it holds values that are not finite")
+    if frame.mode == "F":
+        return gray
+    white, turned = 65535, False
+    if isinstance(frame, TiffImagePlugin.TiffImageFile):
+        white = 2 ** min(bits_of(frame), 16) - 1
+        turned = frame.tag_v2.get(_PHOTOMETRIC) == 0  # 0 is white; with 8 bits Pillow turns it itself
+    gray /= np.float32(white)
+    return 1 - gray if turned else gray
 
 
-def _deep_png(path: Path) -> Pixels:
-    """A 16-bit colour PNG as float32 [H, W, 4] in 0..1, through PyAV."""
+def _transparent_level(frame: Image.Image) -> int | None:
+    """The level of a gray picture that is transparent, as the decoded pixels have it."""
+    level: object = frame.info.get("transparency")
+    if frame.mode[0] not in "IL1" or frame.mode == "LA" or not isinstance(level, int):
+        return None
+    if frame.format == "PNG" and (bits := bits_of(frame)) < 8 and level < 1 << bits:
+        return level * 255 // ((1 << bits) - 1)  # Pillow spreads the pixels, but not the level
+    return level
+
+
+def _deep_pixels(file: Image.Image, path: Path) -> NDArray[np.uint16] | None:
+    """Pixels [H, W, C] of a picture with 16 bits a channel and more than gray, which Pillow would cut to 8 bits.
+
+    None for all others, and where ffmpeg does not know the form.
+    """
+    if file.mode[0] in "IF" or bits_of(file) != 16:
+        return None
+    if isinstance(file, TiffImagePlugin.TiffImageFile):
+        tags = file.tag_v2
+        plain = tags.get(_PHOTOMETRIC) == 2 and tags.get(_PLANAR, 1) == 1 and tags.get(_EXTRA_SAMPLES, (2,)) == (2,)
+        return _decode_16_bit(path, "tiff_pipe", file.size) if plain else None
+    return _decode_16_bit(path, "png_pipe", file.size)
+
+
+def _decode_16_bit(path: Path, kind: str, size: tuple[int, int]) -> NDArray[np.uint16] | None:
+    """The picture as ffmpeg decodes it; None if it does not, or if it comes with other bits."""
     import av
 
     try:
-        with av.open(str(path), format="png_pipe") as container:
+        with av.open(str(path), format=kind) as container:
+            container.streams.video[0].codec_context.thread_count = 1
             frame = next(container.decode(video=0))
-            pixels: NDArray[Any] = frame.to_ndarray(format="rgba64le")
-    except (av.FFmpegError, StopIteration) as e:
-        raise OSError(str(e)) from e
-    return pixels.astype(np.float32) / 65535
+    except (av.FFmpegError, StopIteration):
+        return None
+    channels = {"ya16": 2, "rgb48": 3, "rgba64": 4}.get(frame.format.name[:-2])
+    if channels is None or sorted((frame.width, frame.height)) != sorted(size):
+        return None
+    plane, order = frame.planes[0], {"be": ">", "le": "<"}[frame.format.name[-2:]]
+    shape, strides = (frame.height, frame.width, channels), (plane.line_size, 2 * channels, 2)
+    return np.ndarray(shape, order + "u2", plane, strides=strides)
 
 
-def _upright(pixels: Pixels, orientation: int) -> Pixels:
-    """Undo an EXIF orientation."""
+def _turned_size(width: int, height: int, orientation: int) -> tuple[int, int]:
+    """Width and height of a stored picture that is made upright."""
+    return (height, width) if orientation in (5, 6, 7, 8) else (width, height)
+
+
+def _as_stored(upright: Floats, orientation: int) -> Floats:
+    """A view of an upright picture in which its pixels lie as in the file (EXIF 2.32, 4.6.4 A, Orientation)."""
     match orientation:
         case 2:
-            return pixels[:, ::-1]
+            return upright[:, ::-1]
         case 3:
-            return pixels[::-1, ::-1]
+            return upright[::-1, ::-1]
         case 4:
-            return pixels[::-1]
+            return upright[::-1]
         case 5:
-            return pixels.swapaxes(0, 1)
+            return upright.swapaxes(0, 1)
         case 6:
-            return np.rot90(pixels, -1)
+            return np.rot90(upright)
         case 7:
-            return pixels[::-1, ::-1].swapaxes(0, 1)
+            return upright[::-1, ::-1].swapaxes(0, 1)
         case 8:
-            return np.rot90(pixels)
+            return np.rot90(upright, -1)
         case _:
-            return pixels
+            return upright
 
 
 def to_8_bit(pixels: Tensor) -> NDArray[np.uint8]:

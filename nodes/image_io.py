@@ -42,23 +42,25 @@ class LoadedImage:
 
 
 @node("LoadImage", category="image")
-def load_image(image: InputPicture) -> LoadedImage:
+def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
     """Load a picture: its colours as RGB, and where it is transparent as a mask of the same size.
 
     The mask is 1 - alpha, all 0 if the picture has no alpha; the colours below transparent parts are kept. The
-    camera's orientation tag is applied, colour profiles are not. PNG with 16 bits a channel keeps them. Frames of an
-    animation become a batch.
+    camera's orientation tag is applied, colour profiles are not. 16 bits a channel are kept. Frames of an animation,
+    and pages of one size, become a batch. What is not kept is said in a warning.
 
     Args:
         image: Name of a file among the inputs.
     """
     from pipegraph.models.pictures import read_picture
 
-    return LoadedImage(*read_picture(_find(image)[0]))
+    return LoadedImage(*read_picture(_find(image)[0], ctx.warn))
 
 
 @node("LoadImageMask", category="image")
-def load_image_mask(image: InputPicture, channel: Literal["alpha", "red", "green", "blue"] = "alpha") -> Mask:
+def load_image_mask(
+    image: InputPicture, ctx: RunContext, channel: Literal["alpha", "red", "green", "blue"] = "alpha"
+) -> Mask:
     """Load one channel of a picture as a mask.
 
     Args:
@@ -67,7 +69,7 @@ def load_image_mask(image: InputPicture, channel: Literal["alpha", "red", "green
     """
     from pipegraph.models.pictures import read_picture
 
-    colours, mask = read_picture(_find(image)[0])
+    colours, mask = read_picture(_find(image)[0], ctx.warn)
     return mask if channel == "alpha" else colours[..., ("red", "green", "blue").index(channel)].contiguous()
 
 

@@ -27,6 +27,9 @@ class Strict(Context):
         raise AssertionError(key)
 
 
+STRICT = Strict(Path(), Path())
+
+
 @pytest.fixture
 def context(tmp_path: Path) -> Strict:
     return Strict(tmp_path / "output", tmp_path / "temp")

@@ -15,6 +15,8 @@ from pipegraph.graphs import ready_made
 from pipegraph.graphs.picture import read_metadata
 from pipegraph.nodes.image_io import load_image
 
+from .conftest import STRICT
+
 GRAPH: dict[str, Any] = {
     "1": {"class_type": "LoadImage", "inputs": {"image": "embedded/apple_cut_out.png"}},
     "2": {"class_type": "ImageScale", "inputs": {"image": ["1", 0], "width": 33, "height": 17, "crop": "center"}},
@@ -33,8 +35,8 @@ def test_a_graph_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     result = pg.load(GRAPH, out=tmp_path).run()
     assert [p.relative_to(tmp_path).as_posix() for p in result.files] == ["a/猫_00001_.png", "a/猫_00002_.png"]
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
-    assert load_image("a/猫_00001_.png").IMAGE.shape == (1, 17, 33, 3)
-    edges = load_image("a/猫_00002_.png").IMAGE
+    assert load_image("a/猫_00001_.png", STRICT).IMAGE.shape == (1, 17, 33, 3)
+    edges = load_image("a/猫_00002_.png", STRICT).IMAGE
     assert set(edges.flatten().tolist()) == {0.0, 1.0}
     found = read_metadata(result.files[1])
     assert json.loads(found["prompt"])["8"]["inputs"] == {"images": ["7", 0], "filename_prefix": "a/猫"}
