@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from pipegraph.api import runner
 
 APART = {Path(__file__).with_name(name) for name in ("interpreter", "aot")}
 
@@ -14,3 +17,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     asked = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
     return None if any(collection_path in (path, *path.parents) for path in asked) else True
+
+
+@pytest.fixture(autouse=True)
+def nothing_cached() -> Iterator[None]:
+    """No test finds results that another one left in the process's cache."""
+    runner.cache_clear()
+    yield
