@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pipegraph.limits import PROBLEMS
+
 
 class PipegraphError(Exception):
     """Base of all errors raised on purpose."""
@@ -49,16 +51,53 @@ class Problem:
 
 
 class GraphError(PipegraphError):
-    """A graph, or what was given to it, is wrong. Raised before anything runs, with every problem found."""
+    """A graph, or what was given to it, is wrong. Raised before anything runs, with every problem at once.
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+    Args:
+        problems: The first ``limits.PROBLEMS`` are kept, the others are counted.
+        unlisted: Number of problems besides these.
+    """
+
+    def __init__(self, problems: Iterable[Problem], unlisted: int = 0) -> None:
+        listed = tuple(problems)
+        self.problems = listed[:PROBLEMS]
+        self.unlisted = max(0, unlisted) + len(listed) - len(self.problems)
+        rest = [f"... and {self.unlisted:,} more problems"] if self.unlisted else []
+        super().__init__("\n".join([*map(str, self.problems), *rest]))
+
+
+class Problems:
+    """Collects problems: the first ``limits.PROBLEMS`` are kept, the others are counted."""
+
+    def __init__(self, listed: Iterable[Problem] = (), unlisted: int = 0) -> None:
+        self.listed, self.unlisted = [*listed], unlisted
+
+    def add(self, code: str, message: str, **more: str) -> None:
+        """Note a problem; ``more`` are further fields of ``Problem``."""
+        if len(self.listed) < PROBLEMS:
+            more = {field: _short(text) for field, text in more.items()}
+            self.listed.append(Problem(code=code, message=_short(message), **more))
+        else:
+            self.unlisted += 1
+
+    def __bool__(self) -> bool:
+        return bool(self.listed)
+
+    def error(self) -> GraphError:
+        """The error that tells of all of them."""
+        return GraphError(self.listed, self.unlisted)
+
+
+def _short(text: str, limit: int = 2000) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint with the names most like ``name``, or an empty string."""
-    folded = {n.casefold(): n for n in reversed([*names])}
+    """A hint with the names most like ``name``, or an empty string: also where comparing them would take long."""
+    listed = [*names]
+    if len(name) > 200 or len(listed) > 3000:
+        return ""
+    folded = {n.casefold(): n for n in reversed(listed)}
     close = difflib.get_close_matches(name.casefold(), folded, 3, 0.6)
     return "Did you mean " + " or ".join(f'"{folded[c]}"' for c in close) + "?" if close else ""
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from pipegraph.limits import GRAPH_DEPTH
+from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH
 
 from . import clip, origin, picture, ready_made, strict_json
 from .bulk import bulk
-from .errors import GraphError, Problem, nearest, shown
+from .errors import GraphError, Problem, Problems, nearest, shown
 from .item import alone
 from .schema import BAD, VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
@@ -29,6 +30,7 @@ _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
 _FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate", "audioUI"))
 """Parts of ComfyUI's forms that files list among a node's inputs; they mean nothing there."""
+_EXPORT: Final = "In ComfyUI's editor open it, use the menu Workflow > Export (API) and run that file."
 _SOUND: Final = frozenset((str, int, bool, type(None)))
 _SCALARS: Final = _SOUND | {float}
 
@@ -57,15 +59,37 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
             raise GraphError([Problem(code="file_not_found", message=what, hint=hint)])
         return loads(found, source=path.name, partial=partial)
     try:
+        if not _may_read(path):
+            raise GraphError([Problem(code="file_not_found", message=f'"{path}" is no regular file')])
         with path.open("rb") as file:
-            head = file.read(12)
-            if clip.is_clip(head):  # may be larger than memory
-                return _from_texts(clip.texts(file), str(path))
-            data = head + file.read()  # a pipe cannot be wound back
+            return read(file, str(path), partial=partial)
     except OSError as e:
         message = f'cannot read "{path}": {e.strerror or e}'
         raise GraphError([Problem(code="file_not_found", message=message)]) from e
-    return loads(data, source=str(path), partial=partial)
+
+
+def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
+    """Read a graph from an open file or pipe; ``partial`` as for ``load``.
+
+    Of videos only the texts are read. Of everything that is no picture, at most ``GRAPH_BYTES``.
+    """
+    head = file.read(12)
+    if clip.is_clip(head) and file.seekable():
+        return _from_texts(clip.texts(file), source)
+    # A pipe cannot be wound back. The byte too much makes what is too large an error.
+    rest = file.read() if picture.is_picture(head) and file.seekable() else file.read(GRAPH_BYTES + 1 - len(head))
+    return loads(head + rest, source=source, partial=partial)
+
+
+def _may_read(path: Path) -> bool:
+    """Whether a file has an end: a regular one, or a pipe that the caller opened, as the shell does for ``<(...)``.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    mode = path.stat().st_mode
+    opened = path.is_relative_to("/dev/fd") or path.is_relative_to("/proc/self/fd") or path == Path("/dev/stdin")
+    return stat.S_ISREG(mode) or (opened and stat.S_ISFIFO(mode))
 
 
 @bulk()
@@ -77,22 +101,25 @@ def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Grap
         if clip.is_clip(data):
             return _from_texts(clip.texts(io.BytesIO(data)), source)
         data = strict_json.decode(data, source)
-    return parse(strict_json.parse(data), source=source, partial=partial)
+    return parse(strict_json.parse(data, source), source=source, partial=partial)
 
 
 def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
     """The graph that a picture or a clip carries."""
     record: Any = None
     if "pipegraph" in texts:
-        record = strict_json.parse(texts["pipegraph"])
+        record = strict_json.parse(texts["pipegraph"], source)
         document = record.get("graph", record) if isinstance(record, dict) else record
     elif "prompt" in texts:
-        document = strict_json.parse(texts["prompt"])
+        document = strict_json.parse(texts["prompt"], source)
+    elif "workflow" in texts:
+        message = "the file holds a graph in the form of ComfyUI's editor only, which is not read yet"
+        raise GraphError([Problem(code="ui_form", message=message, place=source, hint=_EXPORT)])
     else:
         hint = "Only pictures and clips saved by pipegraph or ComfyUI with their metadata can be run."
         problem = Problem(code="no_graph_in_picture", message="the file holds no graph", place=source, hint=hint)
         raise GraphError([problem])
-    workflow = strict_json.parse(texts["workflow"]) if "workflow" in texts else None
+    workflow = strict_json.parse(texts["workflow"], source) if "workflow" in texts else None
     graph = parse(document, source=source, workflow=workflow)
     if not isinstance(record, dict):
         return graph
@@ -109,8 +136,8 @@ def parse(document: Any, *, source: str = "", workflow: Any = None, partial: boo
     if not reader.problems:
         return graph
     if partial and graph.nodes:
-        return replace(graph, problems=tuple(reader.problems))
-    raise GraphError(reader.problems)
+        return replace(graph, problems=tuple(reader.problems.listed), unlisted=reader.problems.unlisted)
+    raise reader.problems.error()
 
 
 class _Reader:
@@ -118,10 +145,10 @@ class _Reader:
 
     def __init__(self, source: str, workflow: Any) -> None:
         self.source, self.workflow = source, workflow
-        self.problems: list[Problem] = []
+        self.problems = Problems()
 
     def bad(self, code: str, message: str, place: str = "", **more: str) -> None:
-        self.problems.append(Problem(code=code, message=message, place=place, **more))
+        self.problems.add(code, message, place=place, **more)
 
     def read(self, document: Any) -> Graph:
         if isinstance(document, Mapping) and _is_api(inner := document.get("prompt")):  # the body of a /prompt request
@@ -131,10 +158,8 @@ class _Reader:
         elif "pipegraph" in document:
             return self.native(document)
         elif isinstance(document.get("nodes"), list):
-            hint = "In ComfyUI's editor use the menu Workflow > Export (API) and run that file."
-            self.bad(
-                "ui_form", "this is the editor's form of a ComfyUI graph, not its API form", self.source, hint=hint
-            )
+            message = "this is the editor's form of a ComfyUI graph, which is not read yet"
+            self.bad("ui_form", message, self.source, hint=_EXPORT)
         elif _is_api(document):
             nodes = self.nodes(document, "", strict=False)
             return Graph(nodes=nodes, form="api", source=self.source, workflow=self.workflow)
@@ -261,31 +286,45 @@ class _Reader:
             self.bad("bad_graph", f'the graph input "{name}" has no known type', place, got=got, wanted=wanted)
             return GraphInput(name, "")
         self.known(given, _INPUT_KEYS, place + ".")
-        for key in ("min", "max"):
-            if (limit := given.get(key)) is not None and type(limit) not in (int, float):
-                self.bad("bad_graph", f'"{key}" must be a number', f"{place}.{key}", got=shown(limit))
-                return GraphInput(name, "")
-        low, high = given.get("min"), given.get("max")
-        if low is not None and high is not None and low > high:
-            self.bad("bad_graph", '"min" is larger than "max"', place, got=f"{low} and {high}")
+        if faults := [*_input_faults(kind, given)]:
+            for key, wanted in faults:
+                self.bad("bad_graph", f'"{key}" must be {wanted}', f"{place}.{key}", got=shown(given[key]))
             return GraphInput(name, "")
         choices = given.get("choices")
-        if choices is not None and not (isinstance(choices, list | tuple) and all(type(c) is str for c in choices)):
-            self.bad("bad_graph", '"choices" must be a list of texts', f"{place}.choices", got=shown(choices))
-            choices = None
-        if isinstance(given.get("default"), dict | list | tuple):
-            self.bad("bad_graph", '"default" must be a plain value', f"{place}.default", got=shown(given["default"]))
         return GraphInput(
             name=name,
             type=kind,
             required="default" not in given,
             default=given.get("default"),
             description=self.text(given, "description", place + "."),
-            minimum=low,
-            maximum=high,
+            minimum=given.get("min"),
+            maximum=given.get("max"),
             choices=tuple(choices) if choices is not None else None,
-            multiline=given.get("multiline") is True,
+            multiline=given.get("multiline", False),
         )
+
+
+def _input_faults(kind: str, given: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """(key, what it must be) of each entry of a graph input that does not suit its type or the other entries."""
+    numbers = {"INT": (int,), "FLOAT": (int, float)}.get(kind, ())
+    low, high = given.get("min"), given.get("max")
+    for key, limit in (("min", low), ("max", high)):
+        if limit is not None and (type(limit) not in numbers or limit in (math.inf, -math.inf) or limit != limit):
+            yield key, "a whole number" if kind == "INT" else "a number" if numbers else "left out: it is for numbers"
+            return
+    if low is not None and high is not None and low > high:
+        yield "max", f'at least "min", which is {low}'
+    choices = given.get("choices")
+    if choices is not None and kind not in ("STRING", "COMBO"):
+        yield "choices", "left out: it is for STRING and COMBO"
+    elif choices is not None and not (
+        isinstance(choices, list | tuple) and choices and all(type(choice) is str for choice in choices)
+    ):
+        yield "choices", "a list of texts"
+    if isinstance(given.get("default"), Mapping | list | tuple):
+        yield "default", "a plain value"
+    if type(given.get("multiline", False)) is not bool:
+        yield "multiline", "true or false"
 
 
 def _is_api(value: Any) -> bool:

@@ -95,3 +95,5 @@ class Graph:
     """If the graph was read from a picture or video that pipegraph saved."""
     problems: tuple[Problem, ...] = ()
     """What is wrong with the file, if it was read only as far as it is sound; checking tells them with its own."""
+    unlisted: int = 0
+    """Number of problems besides these."""

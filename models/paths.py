@@ -55,6 +55,10 @@ MEDIA: Final = frozenset(
 )
 
 
+LONG: Final = 200
+"""Characters of a name that errors show; longer ones are not compared with the names that there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Root:
     """A folder whose files are named by ``prefix`` and their path below it."""
@@ -95,7 +99,8 @@ def names(kind: str) -> list[str]:
     """Every name of this kind that :func:`resolve` finds, shipped ones first."""
     found: dict[str, None] = {}
     for root in _roots(kind):
-        found.update(dict.fromkeys(sorted(_listed(kind, root))))
+        listed = sorted(name for name in _listed(kind, root) if _is_open(kind, root, name))
+        found.update(dict.fromkeys(listed))
     if kind in _HUB_MARK:
         found.update(dict.fromkeys(sorted(_hub_names(_HUB_MARK[kind]))))
     return list(found)
@@ -120,10 +125,13 @@ def hub_snapshot(repo: str) -> Path | None:
     """Folder of the cached version of ``org/name``: its ``main``, else the newest one; None if it is not cached."""
     folder = hub_cache() / ("models--" + repo.replace("/", "--"))
     ref, snapshots = folder / "refs" / "main", folder / "snapshots"
-    if ref.is_file() and (main := snapshots / ref.read_text().strip()).is_dir():
-        return main
-    found = [p for p in snapshots.iterdir() if p.is_dir()] if snapshots.is_dir() else []
-    return max(found, key=lambda p: p.stat().st_mtime, default=None)
+    try:
+        if ref.is_file() and (main := snapshots / ref.read_text().strip()).is_dir():
+            return main
+        versions = [path for path in snapshots.iterdir() if path.is_dir()] if snapshots.is_dir() else []
+        return max(versions, key=lambda path: path.stat().st_mtime, default=None)
+    except (OSError, ValueError):  # a name that is too long, a file that cannot be read or is no text
+        return None
 
 
 def searched(kind: str) -> list[Path]:
@@ -165,8 +173,10 @@ def _expanded(name: str) -> Path:
 
 
 def _existing(path: Path) -> Path | None:
+    """A file or folder, links followed; None for what is neither, such as a pipe, which could be waited for."""
     try:
-        return path.resolve(strict=True)
+        real = path.resolve(strict=True)
+        return real if real.is_file() or real.is_dir() else None
     except (OSError, ValueError, RuntimeError):  # absent, name too long, ring of links
         return None
 
@@ -180,8 +190,7 @@ def _inside(kind: str, path: Path, allowed: Set[Path]) -> bool:
 
 def _listed(kind: str, root: _Root) -> Iterator[str]:
     """Names below one root: safetensors files and diffusers folders, or media for ``input``."""
-    for folder, subs, files in os.walk(root.folder, followlinks=True):
-        subs[:] = [s for s in subs if not s.startswith((".", "__"))] if root.deep else []
+    for folder, subs, files in _walk(kind, root):
         here = Path(folder).relative_to(root.folder).as_posix()
         below = "" if here == "." else f"{here}/"
         if kind == "input":
@@ -201,6 +210,35 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
                 yield root.prefix + here
         elif root.folder != EMBEDDED:
             yield from (root.prefix + below + f for f in files if f.endswith((".safetensors", ".gguf")))
+
+
+def _walk(kind: str, root: _Root) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Folders of a root with their subfolders and files, as ``os.walk`` gives them: each real folder once.
+
+    Links are followed as far as :func:`resolve` does, after the folders themselves: a ring of links has an end.
+    """
+    allowed, seen, starts = current().allowed, set[str](), [str(root.folder)]
+    while starts:
+        start = starts.pop()
+        if start != str(root.folder) and not _inside(kind, Path(os.path.realpath(start)), allowed):
+            continue
+        for folder, subs, files in os.walk(start):
+            real = os.path.realpath(folder)
+            subs[:] = [] if real in seen or not root.deep else sorted(s for s in subs if not s.startswith((".", "__")))
+            if real in seen:
+                continue
+            seen.add(real)
+            yield folder, subs, files
+            starts += [path for sub in reversed(subs) if os.path.islink(path := os.path.join(folder, sub))]
+
+
+def _is_open(kind: str, root: _Root, name: str) -> bool:
+    """Whether :func:`resolve` gives what was listed: no pipe, and no link that leads out of the roots."""
+    path = root.folder / name.removeprefix(root.prefix)
+    if not path.is_symlink():
+        return path.is_file() or path.is_dir()
+    real = _existing(path)
+    return real is not None and _inside(kind, real, current().allowed)
 
 
 def pipeline_index(path: Path) -> Path | None:
@@ -225,9 +263,10 @@ def _not_found(kind: str, name: str, clean: str) -> str:
     hint = ""
     if same := [n for n in known if n.lower() == clean.removeprefix("./").lower()]:
         hint = f'; names are case-sensitive: "{same[0]}"'
-    elif near := difflib.get_close_matches(clean, known, 3, 0.5):
+    elif len(clean) <= LONG and (near := difflib.get_close_matches(clean, known, 3, 0.5)):
         hint = "; nearest: " + ", ".join(f'"{n}"' for n in near)
     places = ", ".join(map(str, searched(kind)))
     variable = "PIPEGRAPH_INPUT" if kind == "input" else "PIPEGRAPH_MODELS"
     elsewhere = f"a file elsewhere must be named on the command line, or its folder in {variable}"
+    name = name if len(name) <= LONG else name[:LONG] + "…"
     return f'no file "{name}" among {kind}{hint}; looked in {places}; {elsewhere}'

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pipegraph.access import Access, granted
 from pipegraph.graphs.bulk import bulk
-from pipegraph.graphs.errors import GraphError, Problem, nearest, shown
+from pipegraph.graphs.errors import Problems, nearest, shown
 from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, Link, NodeUse
 
 from .catalog import Catalog, Entry
@@ -89,6 +89,27 @@ def check(
         return _Check(graph, catalog, access).run(inputs or {}, overrides or {})
 
 
+@bulk()
+def open_inputs(
+    graph: Graph,
+    catalog: Catalog,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    access: Access | None = None,
+) -> list[str]:
+    """Check a graph that is not to run yet: names of the graph inputs that still need a value; arguments as for check.
+
+    Raises:
+        GraphError: with every problem besides.
+    """
+    access = access or Access()
+    with granted(access):
+        checking = _Check(graph, catalog, access, partial=True)
+        checking.run(inputs or {}, overrides or {})
+    return checking.open_inputs
+
+
 @cache
 def compatible(source: str, target: str) -> bool:
     """Whether an output of type ``source`` may feed an input of type ``target``."""
@@ -104,9 +125,10 @@ _WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
 
 
 class _Check:
-    def __init__(self, graph: Graph, catalog: Catalog, access: Access) -> None:
-        self.graph, self.catalog, self.access = graph, catalog, access
-        self.problems = [*graph.problems]
+    def __init__(self, graph: Graph, catalog: Catalog, access: Access, *, partial: bool = False) -> None:
+        self.graph, self.catalog, self.access, self.partial = graph, catalog, access, partial
+        self.open_inputs: list[str] = []
+        self.problems = Problems(graph.problems, graph.unlisted)
         self.inputs: dict[str, Any] = {}
         self.seeds: dict[str, int] = {}
         self.used: set[str] = set()
@@ -131,7 +153,7 @@ class _Check:
             text = " -> ".join(ring if len(ring) <= 20 else [*ring[:10], "…", *ring[-9:]])
             self.bad("cycle", f"the nodes form a ring: {text}", self.graph.nodes[ring[0]])
         if self.problems:
-            raise GraphError(self.problems)
+            raise self.problems.error()
         nodes = {id: self.checked[id] for id in order}
         graph = self.graph
         if self.settled:
@@ -147,11 +169,11 @@ class _Check:
     def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:
         if use:
             more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
-        self.problems.append(Problem(code=code, message=message, **more))
+        self.problems.add(code, message, **more)
 
     def near(self, name: str, names: Iterable[str]) -> str:
         """The nearest names, while there are few problems: looking for them is slow."""
-        return nearest(name, names) if len(self.problems) < MAX_HINTS else ""
+        return nearest(name, names) if len(self.problems.listed) < MAX_HINTS else ""
 
     # What the call gives
 
@@ -188,30 +210,33 @@ class _Check:
         for name, port in self.graph.inputs.items():
             if not port.type:
                 self.inputs[name] = BAD
-            elif name in given:
-                self.inputs[name] = self.run_input(port, given[name], text=True)
-            elif port.required:
-                self.inputs[name] = BAD
-                self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
-            else:
+                continue
+            if not port.required:
                 self.inputs[name] = self.run_input(port, port.default, text=False)
+            elif name not in given:
+                self.inputs[name] = BAD
+                self.open_inputs.append(name)
+                if not self.partial:
+                    self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
+            if name in given:
+                self.inputs[name] = self.run_input(port, given[name], text=True)
         undrawn = {name for name, value in self.inputs.items() if value is None}
         if undrawn:
             self.draw(undrawn)
 
     def run_input(self, port: GraphInput, value: Any, text: bool) -> Any:
-        if port.type == "INT" and value == "random":
+        if port.type == "INT" and type(value) is str and value == "random":
             self.random.add(port.name)
             return None
         if value is None:
             return None
-        if value == "auto" and type(value) is str:
+        if type(value) is str and value == "auto":
             return value
         try:
             value = convert(port.type, value, text=text)
             if port.choices is not None and value not in port.choices:
                 wanted = "one of " + ", ".join(map(repr, port.choices))
-                hint = self.near(value, port.choices)
+                hint = self.near(value, port.choices) if type(value) is str else ""
                 raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, hint)
             if port.minimum is not None and value < port.minimum:
                 raise Misfit("out_of_range", "out of range", f"at least {port.minimum}")

@@ -5,9 +5,11 @@ A file's hash is remembered by device, inode, size, and times of change. Small f
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -60,6 +62,8 @@ class FileHashes:
     def file(self, path: Path) -> str:
         """SHA-256 of a file's contents, in hex."""
         before = os.stat(path)
+        if not stat.S_ISREG(before.st_mode):  # reading a pipe may wait for ever
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         if before.st_size <= SMALL:
             return hashlib.sha256(path.read_bytes()).hexdigest()
         key = f"{before.st_dev}:{before.st_ino}:{before.st_size}:{before.st_mtime_ns}:{before.st_ctime_ns}"
@@ -105,7 +109,7 @@ class FileHashes:
 
 def _files(root: Path) -> list[tuple[Path, str]]:
     """A file, or all files under a folder (links to files followed), each with its name within the folder, sorted."""
-    if root.is_file():
+    if not root.is_dir():
         return [(root, root.name)]
     found = []
     for folder, folders, names in os.walk(root):

@@ -100,6 +100,8 @@ def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: b
         if text and value == "null" and port.nullable and port.type != "STRING":
             return None
     value = _typed(port, value, text)
+    if port.file and type(value) is not str:
+        raise Misfit("wrong_type", "wrong type", "the name of a file")
     if choices is not None:
         return _chosen(value, choices)
     limit = broken_limit(port, value)

@@ -19,7 +19,7 @@ from pipegraph.access import Access
 from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
 from pipegraph.runtime.catalog import Catalog
-from pipegraph.runtime.check import CheckedGraph, check
+from pipegraph.runtime.check import CheckedGraph, check, open_inputs
 from pipegraph.runtime.errors import Cancelled, GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
 from pipegraph.runtime.files import check_folder
@@ -217,10 +217,7 @@ def load(
     }  # fmt: skip
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
-        try:
-            check(graph, library)
-        except GraphError as error:
-            raise GraphError(p for p in error.problems if p.code != "missing_graph_input") from None
+        open_inputs(graph, library)  # raises: the file is told with everything else that is wrong with the graph
     return Workflow(graph, library, **shared)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,10 @@ def test_what_file_may_be(call: Call, write: Callable[..., Path]) -> None:
     os.close(written)
     assert call("validate", f"/dev/fd/{read}").code == 0
     os.close(read)
+    os.mkfifo("pipe.json")
+    for name in ("pipe.json", "/dev/zero", "/dev/null"):
+        done = call("validate", name)
+        assert done.code == 2 and f'"{name}" is no regular file' in done.err
     done = call("validate", ".")
     assert done.code == 2 and '"." is a folder' in done.err
     assert 'Did you mean "flux.json"' in call("validate", "flx").err
@@ -156,3 +161,26 @@ def test_what_file_may_be(call: Call, write: Callable[..., Path]) -> None:
 def test_random_is_shown_as_it_was_typed(call: Call, write: Callable[..., Path]) -> None:
     done = call("validate", write(TEXT), "--times", "random")
     assert done.code == 2 and "got 'random'" in done.err
+
+
+def test_what_is_read_from_a_pipe_has_a_limit(write: Callable[..., Path]) -> None:
+    """An endless standard input is refused; the process may take 1 GB and 60 s."""
+    command = f"ulimit -v 4000000; exec {sys.executable} -m pipegraph validate - < /dev/zero"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "the file is too large for a graph" in done.stderr
+
+
+def test_very_many_problems_are_counted(call: Call, write: Callable[..., Path]) -> None:
+    graph = write({"nodes": {str(i): {"class_type": "Nope"} for i in range(250)}})
+    done = call("validate", graph)
+    assert done.code == 2 and done.err.count("error[") == 100 and done.err.endswith("... and 150 more problems\n")
+    (told,) = call("validate", graph, "--json").json
+    assert (len(told["problems"]), told["unlisted"]) == (100, 150)
+
+
+def test_a_pipe_among_the_inputs_is_not_waited_for(call: Call, write: Callable[..., Path]) -> None:
+    Path("input").mkdir()
+    os.mkfifo("input/pipe.png")
+    nodes = {"a": {"class_type": "LoadImage", "inputs": {"image": "pipe.png"}}}
+    done = call("validate", write({"nodes": nodes, "outputs": {"x": ["a", 0]}}))
+    assert done.code == 2 and 'no file "pipe.png" among input' in done.err

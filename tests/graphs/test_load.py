@@ -196,5 +196,40 @@ def test_the_body_of_a_prompt_request_is_a_graph() -> None:
 
 
 def test_limits_that_nothing_can_keep() -> None:
-    with pytest.raises(GraphError, match=r"min.* is larger than .*max.*got 9 and 1"):
+    with pytest.raises(GraphError, match='"max" must be at least "min", which is 9; got 1'):
         load({"pipegraph": 1, "inputs": {"n": {"type": "INT", "min": 9, "max": 1}}, "nodes": {}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [
+        ("INT", {"min": "1"}),
+        ("INT", {"min": 0.5}),
+        ("INT", {"max": True}),
+        ("FLOAT", {"min": []}),
+        ("FLOAT", {"min": 2, "max": 1}),
+        ("STRING", {"min": 1}),
+        ("BOOLEAN", {"max": 1}),
+        ("COMBO", {"min": 0}),
+        ("STRING", {"choices": "abc"}),
+        ("COMBO", {"choices": []}),
+        ("COMBO", {"choices": [1]}),
+        ("INT", {"choices": ["1"]}),
+        ("STRING", {"default": ["a", 0]}),
+        ("STRING", {"default": {}}),
+        ("STRING", {"multiline": "yes"}),
+        ("STRING", {"description": 1}),
+        (["INT"], {}),
+        (None, {}),
+    ],
+)
+def test_a_graph_input_is_held_to_its_form(kind: Any, entry: dict[str, Any]) -> None:
+    assert codes({"pipegraph": 1, "inputs": {"x": {"type": kind, **entry}}, "nodes": {}}) == ["bad_graph"]
+
+
+def test_a_picture_with_the_editors_form_alone_says_so(tmp_path: Path) -> None:
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("workflow", json.dumps({"nodes": [], "links": []}))
+    Image.new("RGB", (1, 1)).save(tmp_path / "editor.png", pnginfo=texts)
+    with pytest.raises(GraphError, match=r"editor\.png: .* form of ComfyUI's editor only.*Export \(API\)"):
+        load(tmp_path / "editor.png")

@@ -122,3 +122,42 @@ def test_names(root: Path) -> None:
     found = paths.names("checkpoints")
     assert "a.safetensors" in found and "sub/m.safetensors" in found
     assert all(paths.resolve("checkpoints", n) for n in found)
+
+
+def test_a_ring_of_links_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "input/real").mkdir(parents=True)
+    (root / "input/real/a.png").write_bytes(b"x")
+    for folder in (root / "input", root / "input/real", root / "models/checkpoints", root / "models/checkpoints/sub"):
+        for number in range(2):
+            (folder / f"ring{number}").symlink_to(folder, target_is_directory=True)
+        (folder / "out").symlink_to("/", target_is_directory=True)
+        (folder / "away.png").symlink_to("/etc/passwd")
+        (folder / "away.safetensors").symlink_to("/etc/passwd")
+    assert "real/a.png" in paths.names("input")
+    assert [n for n in paths.names("checkpoints") if "embedded" not in n] == ["a.safetensors", "sub/m.safetensors"]
+    assert [n for n in paths.names("input") if "embedded" not in n] == ["real/a.png"]
+
+
+def test_a_linked_folder_is_listed_under_the_name_of_the_link(root: Path) -> None:
+    (root / "other").mkdir()
+    (root / "other/b.safetensors").write_bytes(b"x")
+    (root / "models/checkpoints/linked").symlink_to(root / "other", target_is_directory=True)
+    assert "linked/b.safetensors" not in paths.names("checkpoints")
+    with granted(Access.to(root / "other")):
+        assert "linked/b.safetensors" in paths.names("checkpoints")
+        assert paths.resolve("checkpoints", "linked/b.safetensors") == root / "other/b.safetensors"
+
+
+def test_a_pipe_is_no_file(root: Path) -> None:
+    os.mkfifo(root / "models/checkpoints/pipe.safetensors")
+    assert "pipe.safetensors" not in paths.names("checkpoints")
+    with pytest.raises(LookupError, match="no file"):
+        paths.resolve("checkpoints", "pipe.safetensors")
+
+
+@pytest.mark.parametrize("part", ["x" * 300, "x" * 300 + "/y", "a/" * 3000 + "b", "\ud800/x", "org/\0"])
+def test_names_that_no_system_takes_are_not_found(root: Path, part: str) -> None:
+    (root / "hub").mkdir()
+    for kind in paths.KINDS:
+        with pytest.raises(LookupError):
+            paths.resolve(kind, part)

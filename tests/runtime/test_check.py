@@ -11,6 +11,7 @@ import pytest
 
 from pipegraph.graphs.errors import GraphError, Problem
 from pipegraph.graphs.load import load
+from pipegraph.limits import PROBLEMS
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import CheckedGraph, check, compatible
 
@@ -293,11 +294,29 @@ def test_which_types_fit(source: str, target: str, fits: bool) -> None:
     assert compatible(source, target) is fits
 
 
-def test_thousands_of_faults_take_no_minutes(problems: Find) -> None:
-    nodes = {f"n{i}": ("Add", {"a": [f"m{i}", 0]}) if i % 2 else ("Addd", {}) for i in range(4000)}
+def test_very_many_faults_are_counted_in_little_time(catalog: Catalog, short: Short) -> None:
+    count = 40_000
+    nodes = {f"n{i}": ("Add", {"a": [f"m{i}", 0]}) if i % 2 else ("Addd", {}) for i in range(count)}
     start = time.process_time()
-    assert len(problems(nodes)) == 4000
+    with pytest.raises(GraphError) as caught:
+        check(load(short(nodes)), catalog)
     assert time.process_time() - start < 10
+    assert (len(caught.value.problems), caught.value.unlisted) == (PROBLEMS, count - PROBLEMS)
+    assert str(caught.value).endswith(f"... and {count - PROBLEMS:,} more problems")
+
+
+def test_faults_of_a_file_are_counted_with_the_others(catalog: Catalog) -> None:
+    nodes = {str(i): {"class_type": "Nope", "inputs": {"x": [1]}} for i in range(PROBLEMS)}
+    graph = load({"pipegraph": 1, "nodes": nodes}, partial=True)
+    with pytest.raises(GraphError) as caught:
+        check(graph, catalog)
+    assert {p.code for p in caught.value.problems} == {"bad_link"} and caught.value.unlisted == PROBLEMS
+
+
+def test_names_of_any_length_make_no_long_message(catalog: Catalog, short: Short) -> None:
+    with pytest.raises(GraphError) as caught:
+        check(load(short({"a": ("Add" * 1_000_000, {}), "b": ("Add", {"x" * 1_000_000: 1})})), catalog)
+    assert len(str(caught.value)) < 20_000
 
 
 def test_every_fault_in_one_answer(problems: Find) -> None:
@@ -365,3 +384,28 @@ def test_problems_come_in_the_order_of_the_file(problems: Find) -> None:
     )
     assert [p.input for p in found[:4]] == ["z", "y", "x", "w"]
     assert [p.place for p in found[4:]] == [f"inputs.{n}" for n in names]
+
+
+@pytest.mark.parametrize(
+    ("port", "given", "code"),
+    [
+        ({"type": "STRING", "default": 5}, {}, "wrong_type"),
+        ({"type": "STRING", "default": 5}, {"x": "text"}, "wrong_type"),  # the default is wrong though it is not used
+        ({"type": "INT", "default": 9, "max": 5}, {"x": 1}, "out_of_range"),
+        ({"type": "COMBO", "default": True, "choices": ["a"]}, {}, "not_in_list"),
+        ({"type": "COMBO", "choices": ["a"]}, {"x": True}, "not_in_list"),
+        ({"type": "STRING", "default": "b", "choices": ["a"]}, {}, "not_in_list"),
+        ({"type": "FLOAT", "default": "nan"}, {}, "wrong_type"),
+    ],
+)
+def test_graph_inputs_are_held_to_their_declaration(
+    problems: Find, port: dict[str, Any], given: dict[str, Any], code: str
+) -> None:
+    nodes = {"a": ("Show", {"value": {"$input": "x"}})}
+    assert code in [p.code for p in problems(nodes, given, inputs={"x": port})]
+
+
+@pytest.mark.parametrize("name", [True, 1.5, 0, None])
+def test_the_name_of_a_file_is_text(problems: Find, name: Any) -> None:
+    (problem,) = [p for p in problems({**END, "a": ("Read", {"path": name})}) if p.node == "a"]
+    assert problem.code == "wrong_type"

@@ -98,3 +98,9 @@ def test_a_store_that_cannot_be_written(tmp_path: Path, settled: None) -> None:
     file.write_bytes(BIG)
     (tmp_path / "file").write_text("no folder")
     assert reads(tmp_path / "file/store.json", file)[1] == 1
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        FileHashes(tmp_path / "store.json").digest([tmp_path / "pipe"])

@@ -118,9 +118,10 @@ def _report(error: Exception, as_json: bool) -> int:
 
     from . import show
 
+    unlisted = 0
     match error:
         case GraphError(problems=problems):
-            found, code = problems, WRONG
+            found, unlisted, code = problems, error.unlisted, WRONG
         case RunError(problem=problem):
             found, code = (problem,) if not as_json else (), FAILED  # its events have told it
         case Cancelled():
@@ -135,7 +136,8 @@ def _report(error: Exception, as_json: bool) -> int:
         case _:
             raise error
     if as_json and found:
-        show.json_line({"event": "error", "problems": [p.as_dict() for p in found]})
+        rest = {"unlisted": unlisted} if unlisted else {}
+        show.json_line({"event": "error", "problems": [p.as_dict() for p in found], **rest})
     else:
-        show.problems(found)
+        show.problems(found, unlisted)
     return code

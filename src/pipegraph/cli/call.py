@@ -49,7 +49,7 @@ class GraphCommand(click.Command):
             except GraphError as error:
                 if "--help" not in flags:
                     raise
-                problems(error.problems)
+                problems(error.problems, error.unlisted)
         graph: Graph | None = ctx.meta.get(_GRAPH)
         taken = {name for param in self.params for name in param.opts}
         ctx.meta[_OPTIONS] = [*_options(graph.inputs.values(), taken)] if graph else []
@@ -92,7 +92,7 @@ class GraphCommand(click.Command):
 def read(source: str) -> Graph:
     """The graph that FILE means, as far as it is sound; ``-`` reads standard input."""
     if source == "-":
-        return load.loads(sys.stdin.buffer.read(), "standard input", partial=True)
+        return load.read(sys.stdin.buffer, "standard input", partial=True)
     return load.load(source, partial=True)
 
 

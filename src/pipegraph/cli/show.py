@@ -31,12 +31,12 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
             click.echo(" " * start + line)
 
 
-def problems(found: Sequence[Problem], what: str = "") -> None:
-    """Print every problem on stderr, one after the other, and how many there are."""
-    for problem in found:
+def problems(listed: Sequence[Problem], unlisted: int = 0) -> None:
+    """Print problems on stderr, one after the other, and how many there are besides."""
+    for problem in listed:
         echo(click.style("error", fg="red", bold=True) + f"[{problem.code}] {problem}", err=True)
-    if what and len(found) > 1:
-        echo(f"{len(found)} problems in {what}; nothing was run", err=True)
+    if unlisted:
+        echo(f"... and {unlisted:,} more problems", err=True)
 
 
 def json_line(value: Any) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pipegraph.access import Access
-from pipegraph.runtime.check import check
-from pipegraph.runtime.errors import GraphError
+from pipegraph.runtime.check import open_inputs
 
 from .call import JSON, GraphCommand, call_of, typed_paths
 from .nodes import load_catalog, nodes_option
@@ -28,17 +27,11 @@ def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tup
     Inputs of the graph can be given as for `run`; those it needs and were not given are no error here.
     """
     call = call_of(ctx, settings)
-    open_inputs: list[str] = []
     nodes = len(call.graph.nodes)
     access = Access.to(*typed_paths(call))
-    try:
-        check(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides, access=access)
-    except GraphError as error:
-        open_inputs = [p.input for p in error.problems if p.code == "missing_graph_input"]
-        if wrong := [p for p in error.problems if p.code != "missing_graph_input"]:
-            raise GraphError(wrong) from None
+    needed = open_inputs(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides, access=access)
     if ctx.meta[JSON]:
-        json_line({"valid": True, "nodes": nodes, "needs": open_inputs})
+        json_line({"valid": True, "nodes": nodes, "needs": needed})
     else:
-        needs = f"; needs a value for {', '.join(open_inputs)}" if open_inputs else ""
+        needs = f"; needs a value for {', '.join(needed)}" if needed else ""
         click.echo(f"{call.graph.source}: no errors, {nodes} nodes{needs}")
