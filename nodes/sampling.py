@@ -51,7 +51,7 @@ def k_sampler(
     sigmas = sigmas_for(model.sampling, scheduler, steps, denoise, drop_penultimate=sampler.drop_penultimate)
     guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     sampled = yield from sampling_events(ctx, guider, Noise(seed), sampler, sigmas, latent_image)
-    return {**latent_image, "samples": sampled.samples}
+    return sampled.latent(latent_image)
 
 
 @node("KSamplerAdvanced", category="sampling", title="KSampler (Advanced)", effect="random")
@@ -100,7 +100,7 @@ def k_sampler_advanced(
     guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     noise = Noise(noise_seed, silent=add_noise == "disable")
     sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
-    return {**latent_image, "samples": sampled.samples}
+    return sampled.latent(latent_image)
 
 
 @node("ModelSamplingFlux", category="advanced/model")

@@ -63,7 +63,7 @@ def sampler_custom(
     guider = guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
     drawn = noise.Noise(noise_seed, silent=not add_noise)
     sampled = yield from sampling_events(ctx, guider, drawn, sampler, sigmas, latent_image)
-    return SamplerOutputs({**latent_image, "samples": sampled.samples}, {**latent_image, "samples": sampled.denoised})
+    return SamplerOutputs(sampled.latent(latent_image), sampled.denoised_latent(latent_image))
 
 
 @node("SamplerCustomAdvanced", category="sampling/custom_sampling")
@@ -80,7 +80,7 @@ def sampler_custom_advanced(
         latent_image: What to start from; an empty latent gives the size.
     """
     sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
-    return SamplerOutputs({**latent_image, "samples": sampled.samples}, {**latent_image, "samples": sampled.denoised})
+    return SamplerOutputs(sampled.latent(latent_image), sampled.denoised_latent(latent_image))
 
 
 @node("KSamplerSelect", category="sampling/custom_sampling/samplers", title="KSamplerSelect")

@@ -1,7 +1,8 @@
 """Wire types: what travels between nodes. Torch-free when running; type checkers see the real classes.
 
 IMAGE is float32 [B, H, W, C] in 0..1; MASK float32 [B, H, W] in 0..1 (1 = where to act); LATENT is
-``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?}``; CONDITIONING is
+``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?, "original"?}``, the last of samples with
+noise left in them (``models/sampling/original.py``); CONDITIONING is
 ``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps. TOKENS is a batch of sequences of
 ids, of any lengths; AUDIO is ``{"waveform": float32 [B, channels, samples], "sample_rate"}``; VIDEO is frames that are
 made when asked for, with a rate and sound; KV_CACHE what a language model remembers of a batch of tokens, with the

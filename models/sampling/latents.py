@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .original import each
+
 Latent = Mapping[str, Any]
 
 
@@ -16,7 +18,7 @@ def take(latent: Latent, start: int, length: int) -> dict[str, Any]:
     samples = latent["samples"]
     start = min(start, len(samples) - 1)
     end = min(start + length, len(samples))
-    taken = {**latent, "samples": samples[start:end].clone()}
+    taken = each(latent, lambda x: x[start:end].clone())
     taken["batch_index"] = list(latent.get("batch_index") or range(len(samples)))[start:end]
     mask = latent.get("noise_mask")
     if mask is not None and len(mask) > 1:
@@ -27,7 +29,7 @@ def take(latent: Latent, start: int, length: int) -> dict[str, Any]:
 def repeat(latent: Latent, amount: int) -> dict[str, Any]:
     """A batch ``amount`` times over; copies get new numbers after the highest, hence noise of their own."""
     samples = latent["samples"]
-    repeated = {**latent, "samples": samples.repeat(amount, *[1] * (samples.ndim - 1))}
+    repeated = each(latent, lambda x: x.repeat(amount, *[1] * (x.ndim - 1)))
     mask = latent.get("noise_mask")
     if mask is not None and len(mask) > 1:
         if len(mask) != len(samples):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -16,8 +16,17 @@ from .guiders import GuidedDenoiser, Guider, fit_mask
 from .joint_flow import JointFlow
 from .model_sampling import ModelSampling
 from .noise import ItemNoise, Noise, initial_noise
+from .original import KEY, original_of, with_samples
 from .samplers import Sampler
 from .steps import Step
+
+if TYPE_CHECKING:
+    from pipegraph.models.model import Model
+
+NOISY_ORIGINAL: Final = (
+    "no noise is added, and the mask keeps the latent as it is: if a sampler has left noise in it, that noise is kept. "
+    "Give the mask to the first sampler too, and no node between them that changes the latent"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,16 @@ class Sampled:
     denoised: Tensor
     """The model's last prediction; equals ``samples`` for a run that ends at sigma 0."""
     report: Report
+    original: Mapping[str, Tensor] | None = None
+    """Of samples with noise left in them, for another run that goes on with a mask."""
+
+    def latent(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The LATENT that comes of the one the run was given."""
+        return with_samples(given, self.samples, self.original)
+
+    def denoised_latent(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The same with the prediction."""
+        return with_samples(given, self.denoised, None)
 
 
 def sample(
@@ -63,7 +82,7 @@ def sample(
     levels = sigmas.detach().float().cpu()
     if len(levels) < 2:
         untouched = latent["samples"]
-        return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0))
+        return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0), latent.get(KEY))
     if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
     if guider.model.begins_with is not None and sampler.name != "ar_video":
@@ -75,9 +94,11 @@ def sample(
     if guider.model.patches and sampler.name == "ar_video":
         raise ValueError("clips that are made block by block have an attention of their own: leave out "
                          "SlidingTileAttention and ScaleROPE")  # fmt: skip
-    samples, denoised, report = yield from _run(guider, noise, sampler, levels, latent)
+    found = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
-    return Sampled(samples.clone(), denoised.clone(), report)
+    samples, before = found.samples.clone(), found.original
+    original = before and {"samples": before["samples"].clone(), "noise": before["noise"].clone(), "noised": samples}
+    return Sampled(samples, found.denoised.clone(), found.report, original)
 
 
 def _short(values: Tensor) -> str:
@@ -88,7 +109,7 @@ def _short(values: Tensor) -> str:
 @torch.inference_mode()
 def _run(
     guider: Guider, noise: Noise, sampler: Sampler, levels: Tensor, latent: Mapping[str, Any]
-) -> Generator[Step, None, tuple[Tensor, Tensor, Report]]:
+) -> Generator[Step, None, Sampled]:
     model, sampling = guider.model, guider.model.sampling
     if shapes := latent.get("shapes"):
         if not model.family.joint:
@@ -100,21 +121,26 @@ def _run(
         given = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
     start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
-    # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
-    clean = given.to(model.device, torch.float32)
-    clean = model.process_in(clean) if is_filled(given) else clean
-    clean = sampling.carried(clean, shapes) if shapes and isinstance(sampling, JointFlow) else clean
+    clean = _state(model, given, shapes)
     first, last = float(levels[0]), float(levels[-1])
     max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
     x = sampling.noise_scaling(first, start_noise, clean, max_denoise=max_denoise)
     denoiser = guider.denoiser(x)
     denoise: GuidedDenoiser | MaskedDenoiser | KeepingDenoiser = denoiser
-    if latent.get("noise_mask") is not None and model.family.token_times:
-        denoise = KeepingDenoiser(denoiser, fit_mask(latent["noise_mask"], x), clean)
-    elif latent.get("noise_mask") is not None:
-        if sampler.fresh_mask_noise and not noise.silent:
-            start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.device)
-        denoise = MaskedDenoiser(denoiser, fit_mask(latent["noise_mask"], x), clean, start_noise)
+    original = original_of(latent)
+    if original is not None:
+        given, start_noise = original["samples"], original["noise"].to(model.device)
+        clean = _state(model, given, shapes)
+    elif latent.get("noise_mask") is not None and sampler.fresh_mask_noise and not noise.silent:
+        start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.device)
+    if latent.get("noise_mask") is not None:
+        mask = fit_mask(latent["noise_mask"], x)
+        if model.family.token_times:
+            denoise = KeepingDenoiser(denoiser, mask, clean)
+        else:
+            denoise = MaskedDenoiser(denoiser, mask, clean, start_noise)
+        if original is None and not is_filled(start_noise) and (told := findings()) is not None:
+            told["mask"] = NOISY_ORIGINAL
     steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
     prediction = x
     try:
@@ -131,7 +157,18 @@ def _run(
     report = Report(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
     if shapes and isinstance(sampling, JointFlow):
         x, prediction = (sampling.restored(row, shapes) for row in (x, prediction))
-    return model.process_out(x).cpu(), model.process_out(prediction).cpu(), report
+    x, prediction = (model.process_out(row).cpu() for row in (x, prediction))
+    known = is_filled(given) or latent.get("noise_mask") is not None
+    left = last > 0 and known and is_filled(start_noise)
+    return Sampled(x, prediction, report, {"samples": given, "noise": start_noise.cpu()} if left else None)
+
+
+def _state(model: Model, samples: Tensor, shapes: Any) -> Tensor:
+    """Latents of a VAE in the numbers of the model, on its device."""
+    # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
+    state = samples.to(model.device, torch.float32)
+    state = model.process_in(state) if is_filled(samples) else state
+    return model.sampling.carried(state, shapes) if shapes and isinstance(model.sampling, JointFlow) else state
 
 
 class MaskedDenoiser:

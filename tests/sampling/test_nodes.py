@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, get_args
 
 import pytest
@@ -248,3 +249,89 @@ def test_a_mask_that_paints_nothing_is_said(toy: Any, says: Says, ctx: Any, pain
     )
     finish(node)
     assert ctx.warned == warned
+
+
+def masked() -> dict[str, Any]:
+    """A latent of two pictures whose left half is to stay."""
+    mask = torch.zeros(1, 64, 64)
+    mask[..., 32:] = 1
+    samples = torch.randn(2, 4, 8, 8, generator=torch.Generator().manual_seed(2))
+    return latent.set_latent_noise_mask({"samples": samples}, mask)
+
+
+def advanced(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: Any, last: bool) -> Any:
+    return finish(sampling.k_sampler_advanced(
+        ctx, model=toy, add_noise="disable" if start else "enable", noise_seed=3, steps=4, cfg=1.0,
+        sampler_name=sampler, scheduler="simple", positive=says(1.0), negative=Unasked(()), latent_image=given,
+        start_at_step=start, end_at_step=end, return_with_leftover_noise="disable" if last else "enable",
+    ))[1]  # fmt: skip
+
+
+def custom(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: str, last: bool) -> Any:
+    sigmas = SCHEDULES["simple"](toy.sampling, 4)[start : end + 1]
+    return finish(sampling_custom.sampler_custom(
+        ctx, model=toy, add_noise=not start, noise_seed=3, cfg=1.0, positive=says(1.0), negative=Unasked(()),
+        sampler=SAMPLERS[sampler], sigmas=sigmas, latent_image=given,
+    ))[1].output  # fmt: skip
+
+
+def custom_advanced(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: str, last: bool) -> Any:
+    sigmas = SCHEDULES["simple"](toy.sampling, 4)[start : end + 1]
+    noise = sampling_custom.disable_noise() if start else sampling_custom.random_noise(3)
+    guider = sampling_custom.basic_guider(toy, says(1.0))
+    node = sampling_custom.sampler_custom_advanced(ctx, noise, guider, SAMPLERS[sampler], sigmas, given)
+    return finish(node)[1].output
+
+
+@pytest.mark.parametrize("run", [advanced, custom, custom_advanced])
+@pytest.mark.parametrize("levels", [Flow(3.0), Discrete()])
+@pytest.mark.parametrize("sampler", ["euler", "heun", "dpm_2"])
+def test_samplers_that_share_the_steps_keep_what_one_keeps(
+    toy: Any, says: Says, ctx: Any, run: Any, levels: Any, sampler: str
+) -> None:
+    """Two or three nodes with a mask give what one gives, and what is kept is the original."""
+    toy, given = toy.with_sampling(levels), masked()
+    whole = run(ctx, toy, says, 0, 4, given, sampler, True)
+    assert torch.allclose(whole["samples"][..., :4], given["samples"][..., :4], atol=1e-4)
+    for cuts in ((0, 2, 4), (0, 1, 3, 4)):
+        made = given
+        for start, end in pairwise(cuts):
+            made = run(ctx, toy, says, start, end, made, sampler, end == 4)
+        assert torch.allclose(made["samples"], whole["samples"], atol=1e-4, rtol=0)
+        assert made.keys() == given.keys()
+    assert ctx.warned == []
+
+
+def test_a_masked_empty_latent_is_kept_as_it_is(toy: Any, says: Says, ctx: Any) -> None:
+    given = {**masked(), "samples": torch.zeros(1, 4, 8, 8)}
+    whole = advanced(ctx, toy, says, 0, 4, given, "euler", True)
+    early = advanced(ctx, toy, says, 0, 2, given, "euler", False)
+    done = advanced(ctx, toy, says, 2, 4, early, "euler", True)
+    assert torch.allclose(done["samples"], whole["samples"], atol=1e-5)
+
+
+def test_a_mask_that_comes_with_the_second_sampler_keeps_the_first_ones_original(
+    toy: Any, says: Says, ctx: Any
+) -> None:
+    given = masked()
+    early = advanced(ctx, toy, says, 0, 2, {"samples": given["samples"]}, "euler", False)
+    late = latent.set_latent_noise_mask(early, given["noise_mask"])
+    done = advanced(ctx, toy, says, 2, 4, late, "euler", True)
+    assert torch.allclose(done["samples"][..., :4], given["samples"][..., :4], atol=1e-4) and ctx.warned == []
+
+
+def test_an_item_of_a_noisy_batch_keeps_its_original(toy: Any, says: Says, ctx: Any) -> None:
+    early = advanced(ctx, toy, says, 0, 2, masked(), "euler", False)
+    both = advanced(ctx, toy, says, 2, 4, early, "euler", True)["samples"]
+    one = advanced(ctx, toy, says, 2, 4, latent.latent_from_batch(early, 1, 1), "euler", True)["samples"]
+    more = advanced(ctx, toy, says, 2, 4, latent.repeat_latent_batch(early, 2), "euler", True)["samples"]
+    assert torch.equal(one[0], both[1]) and torch.equal(more, both.repeat(2, 1, 1, 1)) and ctx.warned == []
+
+
+def test_noise_that_a_mask_would_keep_is_said(toy: Any, says: Says, ctx: Any) -> None:
+    """A node in between has changed the samples: nobody knows their original."""
+    early = advanced(ctx, toy, says, 0, 2, masked(), "euler", False)
+    changed = {**early, "samples": early["samples"].flip(-1)}
+    done = advanced(ctx, toy, says, 2, 4, changed, "euler", True)
+    assert len(ctx.warned) == 1 and "noise is kept" in ctx.warned[0]
+    assert torch.allclose(done["samples"][..., :4], changed["samples"][..., :4], atol=1e-4)

@@ -109,7 +109,7 @@ def run(model: Model, sides: Any, noise: Tensor, sigmas: Tensor, latent: Any, so
         try:
             next(steps)
         except StopIteration as end:
-            return {**latent, "samples": end.value.samples}
+            return end.value.latent(latent)  # type: ignore[no-any-return]
 
 
 def empty(audio: Any) -> dict[str, Any]:
@@ -177,6 +177,22 @@ def test_a_first_frame_equals_diffusers(networks: Any, loaded: Any, context: Con
     expected = by_hand(networks()["transformer"], sides, noise, sigmas, clip["samples"][:, :, :1])
     for ours, theirs in zip((made.video_latent, made.audio_latent), expected, strict=True):
         assert (ours["samples"] - theirs).abs().max() < TOLERANCE
+
+
+def test_two_samplers_keep_the_first_frame_that_one_keeps(networks: Any, loaded: Any, context: Context) -> None:
+    """Clip and sound are one latent here, and the network knows the noise of each token."""
+    model, vae, audio = loaded()
+    picture = torch.rand(1, *SIZE, 3, generator=torch.Generator().manual_seed(1))
+    clip = ltxv_img_to_video_inplace(vae, picture, empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], FRAMES), context)
+    latent = ltxv_concat_av_latent(clip, ltxv_empty_latent_audio(audio, FRAMES, FPS))
+    sides, sigmas = texts(networks()["connectors"]), torch.tensor([1.0, 0.7, 0.3, 0.0])
+    noise = torch.randn(latent["samples"].shape, generator=torch.Generator().manual_seed(7))
+    whole = run(model, sides, noise, sigmas, latent)
+    early = run(model, sides, noise, sigmas[:2], latent)
+    late = run(model, sides, torch.zeros_like(noise), sigmas[1:], early)
+    assert "original" in early and late.keys() == whole.keys() == latent.keys()
+    assert (late["samples"] - whole["samples"]).abs().max() < TOLERANCE
+    assert torch.equal(ltxv_separate_av_latent(late).video_latent["samples"][:, :, :1], clip["samples"][:, :, :1])
 
 
 @torch.no_grad()

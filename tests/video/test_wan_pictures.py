@@ -116,6 +116,14 @@ def test_two_experts_hand_over_as_in_diffusers(
     assert (done - expected).abs().max() < TOLERANCE
     assert (one - done).abs().max() > 10 * TOLERANCE
 
+    clip = torch.randn(noise().shape, generator=torch.Generator().manual_seed(4))
+    mask = torch.zeros(1, 1, 8, 8)
+    mask[..., 4:] = 1
+    half = sampled(model, {"samples": clip, "noise_mask": mask}, end_at_step=cut, return_with_leftover_noise="enable")
+    painted = sampled(low, half, add_noise="disable", start_at_step=cut)["samples"]
+    columns = clip.shape[-1] // 2
+    assert (painted - clip)[..., :columns].abs().max() < TOLERANCE < (painted - clip)[..., columns:].abs().mean()
+
 
 class Kept:
     """A lazy input that is there."""
