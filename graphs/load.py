@@ -100,12 +100,15 @@ def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Grap
             return _from_texts(picture.texts(data), source)
         if clip.is_clip(data):
             return _from_texts(clip.texts(io.BytesIO(data)), source)
+        if picture.is_other_media(data):
+            return _from_texts({}, source)
         data = strict_json.decode(data, source)
     return parse(strict_json.parse(data, source), source=source, partial=partial)
 
 
 def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
-    """The graph that a picture or a clip carries."""
+    """The graph that a picture or a clip carries; a text of another kind under one of its keys is none."""
+    texts = {key: text for key, text in texts.items() if text.lstrip().startswith("{")}
     record: Any = None
     if "pipegraph" in texts:
         record = strict_json.parse(texts["pipegraph"], source)

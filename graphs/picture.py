@@ -23,6 +23,13 @@ def is_picture(data: bytes) -> bool:
     return data.startswith((_PNG, b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
 
+def is_other_media(data: bytes) -> bool:
+    """Whether a file begins as a picture or sound file that carries no graph: TIFF, BMP, RIFF, Ogg, FLAC, MP3."""
+    return data.startswith((b"II*\0", b"MM\0*", b"RIFF", b"OggS", b"fLaC", b"ID3")) or (
+        data[:2] == b"BM" and len(data) > 14 and data[6:10] == bytes(4)
+    )
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     """Texts of a picture file by key, e.g. ``prompt``, ``workflow``, ``pipegraph``; see :func:`texts`.
 

@@ -43,7 +43,7 @@ DAMAGED: Final = (
 )
 """What Pillow raises for files that are damaged or something else."""
 _ORIENTATION: Final = 0x0112
-"""EXIF tag: 1 upright, 2..8 the turns and mirrorings that :func:`_upright` undoes."""
+"""EXIF tag: 1 upright, 2..8 the turns and mirrorings that :func:`as_stored` knows."""
 _EXTRA_SAMPLES, _PHOTOMETRIC, _PLANAR = 338, 262, 284
 """TIFF tags."""
 _PIXELS_AT_ONCE: Final = 1 << 17
@@ -81,7 +81,7 @@ def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[T
     for loss in losses(file, deep=deep is not None or file.mode[0] in "IF"):
         warn(loss)
     if deep is not None:
-        batch = _Batch(1, *_turned_size(deep.shape[1], deep.shape[0], orientation := _orientation(file)))
+        batch = _Batch(1, *turned_size(deep.shape[1], deep.shape[0], orientation := orientation_of(file)))
         batch.add_16_bit(deep, orientation)
         return batch.done()
     return _frames(file, count, warn)
@@ -96,7 +96,7 @@ def _frames(file: Image.Image, count: int, warn: Callable[[str], None]) -> tuple
     """Every frame as large as the first."""
     batch, left_out = None, 0
     for frame, orientation in _loaded(file, count):
-        width, height = _turned_size(*frame.size, orientation)
+        width, height = turned_size(*frame.size, orientation)
         if batch is None:
             batch = _Batch(count, width, height)
         if (width, height) == batch.size:
@@ -117,12 +117,12 @@ def _loaded(file: Image.Image, count: int) -> Iterator[tuple[Image.Image, int]]:
     """Every frame decoded, and its orientation. Pillow turns the pages of TIFF itself and then takes their tag away."""
     if count == 1 and file.format == "WEBP":
         assert isinstance(file, ImageFile.ImageFile)
-        yield _single_webp(file.filename), _orientation(file)
+        yield _single_webp(file.filename), orientation_of(file)
         return
     for index in range(count):
         file.seek(index)
         file.load()
-        yield file, _orientation(file)
+        yield file, orientation_of(file)
 
 
 def _single_webp(path: str | bytes) -> Image.Image:
@@ -132,7 +132,8 @@ def _single_webp(path: str | bytes) -> Image.Image:
         return file.copy()
 
 
-def _orientation(file: Image.Image) -> int:
+def orientation_of(file: Image.Image) -> int:
+    """EXIF's number, 1 to 8; 1 is upright."""
     value: int = file.getexif().get(_ORIENTATION, 1)
     return value
 
@@ -183,7 +184,7 @@ class _Batch:
         """Where the next frame belongs, as it lies in the file."""
         place = self._count
         self._count += 1
-        return _as_stored(self._colours[place].numpy(), orientation), _as_stored(self._mask[place].numpy(), orientation)
+        return as_stored(self._colours[place].numpy(), orientation), as_stored(self._mask[place].numpy(), orientation)
 
 
 def _split(pixels: NDArray[Any], full: int, colours: Floats, mask: Floats) -> None:
@@ -259,12 +260,12 @@ def _decode_16_bit(path: Path, kind: str, size: tuple[int, int]) -> NDArray[np.u
     return np.ndarray(shape, order + "u2", plane, strides=strides)
 
 
-def _turned_size(width: int, height: int, orientation: int) -> tuple[int, int]:
+def turned_size(width: int, height: int, orientation: int) -> tuple[int, int]:
     """Width and height of a stored picture that is made upright."""
     return (height, width) if orientation in (5, 6, 7, 8) else (width, height)
 
 
-def _as_stored(upright: Floats, orientation: int) -> Floats:
+def as_stored(upright: Floats, orientation: int) -> Floats:
     """A view of an upright picture in which its pixels lie as in the file (EXIF 2.32, 4.6.4 A, Orientation)."""
     match orientation:
         case 2:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import RunContext, Step, node
+from pipegraph.runtime.node import Linked, RunContext, Step, node
 
 from .wire import Model
 
@@ -21,7 +21,7 @@ Factor = Annotated[float, Ge(0), Le(10), Step(0.01)]
 _KINDS = ("double_layers", "single_layers")
 
 
-def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
     """Whether the layers can be read."""
     for name in _KINDS:
         if name not in linked and not re.fullmatch(r"\s*(\d+(\s*[,\s]\s*\d+)*)?\s*,?\s*", values[name]):

@@ -10,10 +10,10 @@ import ast
 import math
 import operator
 import string
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final
 
-from pipegraph.runtime.node import Grows, Multiline, node, outputs
+from pipegraph.runtime.node import Grows, Linked, Multiline, node, outputs
 
 from .wire import Numbers
 
@@ -56,7 +56,7 @@ class Result:
     BOOL: bool
 
 
-def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
     """What is wrong with the expression, and what the links alone tell of it."""
     if "expression" in linked:
         return

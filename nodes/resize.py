@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Step, Under, node
+from pipegraph.runtime.node import Linked, Step, Under, node
 
 from .image import Method, SizeOrAny
 from .wire import Image, Mask
@@ -26,7 +26,7 @@ _USUAL = {_PIXELS: 1, _MULTIPLE: 8}
 Side = Annotated[int, Ge(1), Le(16384)]
 
 
-def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
     if values.get(_KIND) == _MATCH and f"{_KIND}.match" not in linked:
         yield f"{_KIND}.match", f'"{_MATCH}" needs pictures or a mask of the wanted size'
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
-from pipegraph.models.video.formats import PICTURES, unfit
-from pipegraph.runtime.node import FileInput, NodeEvent, Progress, RunContext, Saved, Step, node
+from pipegraph.models.video.formats import CODECS, PICTURES, unfit
+from pipegraph.runtime.node import FileInput, Linked, NodeEvent, Progress, RunContext, Saved, Step, node
 
 from .image_io import NamePrefix, _file_name, write_pictures
 from .wire import Image, Video
@@ -54,11 +54,24 @@ def load_video(file: InputClip, ctx: RunContext) -> Video:
     return video
 
 
-def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
-    """A codec that the format cannot hold; over a link it is found when the clip is saved, and gives way."""
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    """A codec that the format cannot hold (over a link it gives way when the clip is saved), or that is too slow."""
     format, codec = values.get("format", "auto"), values.get("codec", "auto")
     if format != "auto" and (why := unfit(format, codec)):
         yield "codec", f"{why}; auto takes what it usually holds"
+    source, literals = linked.get("video", ("", {}))
+    if source == "CreateVideo":
+        yield from _too_fast(codec, literals.get("fps"))
+
+
+def _check_webm(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    return _too_fast(values.get("codec"), values.get("fps"))
+
+
+def _too_fast(codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
+    """That a codec cannot take a rate; nothing where one of them is not known."""
+    if codec in CODECS and isinstance(fps, int | float) and (why := CODECS[codec].too_fast(fps)):
+        yield "codec", f"{codec} cannot be had at this rate: {why}"
 
 
 @node(
@@ -103,7 +116,7 @@ def save_video(
     return video
 
 
-@node("SaveWEBM", category="image/video", effect="writes", output_node=True, output="images")
+@node("SaveWEBM", category="image/video", effect="writes", output_node=True, output="images", check=_check_webm)
 def save_webm(
     images: Image,
     ctx: RunContext,

@@ -7,13 +7,13 @@ pixels. Other numbers are refused before anything runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.models.families.ltx import CELL, CHANNELS, FRAMES
-from pipegraph.runtime.node import Auto, OneMoreThan, Port, RunContext, Step, broken_limit, node, outputs
+from pipegraph.runtime.node import Auto, Linked, OneMoreThan, Port, RunContext, Step, broken_limit, node, outputs
 
 from .latent import BatchSize
 from .sampling_types import Steps
@@ -54,7 +54,7 @@ class Led:
     latent: Latent
 
 
-def _check(values: Mapping[str, Any], linked: Collection[str]) -> Iterable[tuple[str, str]]:
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
     """Sizes in the graph itself that no clip has; what is computed is rounded when it runs."""
     for port in _WHOLE:
         value = values.get(port.name)

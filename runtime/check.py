@@ -297,7 +297,8 @@ class _Check:
                 message = f'"{name}" counts only where "{under.choice}" is {wanted}'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
         if entry.spec.check and not any(value is BAD for value in values.values()):
-            for name, message in entry.spec.check(values, links.keys()):
+            sources = {name: self.source(node) for name, node, _ in links.values()}
+            for name, message in entry.spec.check(values, sources):
                 self.bad("bad_value", message, use, input=name, got=shown(values.get(name)))
         for name in entry.seed_inputs:
             if name in values and values[name] is None:
@@ -310,6 +311,12 @@ class _Check:
             values = {name: values[name] for name in ports if name in values}
         ordered = [links[name] for name in ports if name in links] if len(links) > 1 else [*links.values()]
         self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
+
+    def source(self, node: str) -> tuple[str, dict[str, Any]]:
+        """The type of a node and its literal inputs, unchecked; those of the graph filled in."""
+        use = self.graph.nodes[node]
+        values = {n: self.inputs.get(v.name) if type(v) is InputRef else v for n, v in use.inputs.items()}
+        return use.type, {name: value for name, value in values.items() if type(value) is not Link}
 
     def unknown_node(self, use: NodeUse) -> None:
         hint = self.near(use.type, self.catalog.entries)

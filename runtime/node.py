@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import FunctionType, NoneType, UnionType
 from typing import (
@@ -37,13 +37,14 @@ from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 from .errors import DeclarationError
 from .marks import Auto, Choices, FileInput, FileName, Grows, Multiline, Needs, OneMoreThan, Seed, Step, Under, Wire
-from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, NodeSpec, Port, RunContext, broken_limit
+from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, Linked, NodeSpec, Port, RunContext, broken_limit
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
     "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Grows",
-    "Lazy", "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress", "RunContext",
-    "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs", "node", "outputs",
+    "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress",
+    "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs",
+    "node", "outputs",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -74,7 +75,7 @@ def node(
     version: int = 1,
     output_node: bool = False,
     output: str = "",
-    check: Callable[[Mapping[str, Any], Collection[str]], Iterable[tuple[str, str]]] | None = None,
+    check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None,
     recommend: Callable[..., Mapping[str, Any]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as the node ``id``; the function comes back unchanged, with its spec as ``node_spec``.

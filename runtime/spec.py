@@ -5,7 +5,7 @@ Torch-free; ``node.py`` makes these from functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -126,6 +126,10 @@ class Port:
         return self.default is MISSING
 
 
+Linked = Mapping[str, tuple[str, Mapping[str, Any]]]
+"""Inputs that come over a link, by name: the type of the node that each comes from, and the literal inputs it has."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
     """Everything that checking, planning, a server and the docs know of a node."""
@@ -147,8 +151,8 @@ class NodeSpec:
     """The function is a generator of NodeEvents that returns its outputs."""
     groups: frozenset[str] = frozenset()
     """Parameters that are mappings of inputs (``Grows``)."""
-    check: Callable[[Mapping[str, Any], Collection[str]], Iterable[tuple[str, str]]] | None = None
-    """Torch-free: literal inputs that fit, names of the linked ones -> (input, what is wrong with it, in words)."""
+    check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None
+    """Torch-free: literal inputs that fit, and the linked ones -> (input, what is wrong with it, in words)."""
     recommend: Callable[..., Mapping[str, Any]] | None = None
     """Torch-free: literal inputs of a loader -> what its model recommends for ``auto`` values."""
     where: str = field(default="", compare=False)

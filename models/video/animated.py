@@ -50,10 +50,37 @@ def write_animation(path: Path, video: Video, kind: str, texts: Mapping[str, str
         for i, (key, value) in enumerate(texts.items()):
             exif[(ExifTags.Base.Model, ExifTags.Base.Make, ExifTags.Base.ImageDescription)[i]] = f"{key}:{value}"
         first.save(path, "WEBP", exif=exif.tobytes(), **shared, **options)
+        if video.frames.count == 1:
+            path.write_bytes(_animation_of_one(path.read_bytes(), first.size, lasting[0]))
     else:
         comment = "\n".join(f"{key}:{value}" for key, value in texts.items())
         first.save(path, "GIF", comment=comment.encode(), disposal=2, **shared, **options)
     return broken
+
+
+def _animation_of_one(still: bytes, size: tuple[int, int], milliseconds: int) -> bytes:
+    """A WebP of one picture as an animation, which says how long it is shown (WebP container specification)."""
+    parts: dict[bytes, bytes] = {}
+    at = 12
+    while at < len(still):
+        length = int.from_bytes(still[at + 4 : at + 8], "little")
+        parts[still[at : at + 4]] = still[at + 8 : at + 8 + length]
+        at += 8 + length + length % 2
+    extended = parts.pop(b"VP8X", bytes(4) + _three(size[0] - 1) + _three(size[1] - 1))
+    flags = extended[0] | 0x02
+    inner = b"".join(_chunk(kind, parts.pop(kind)) for kind in (b"ALPH", b"VP8 ", b"VP8L") if kind in parts)
+    place = _three(0) + _three(0) + _three(size[0] - 1) + _three(size[1] - 1) + _three(milliseconds) + b"\x02"
+    body = _chunk(b"VP8X", bytes([flags]) + extended[1:]) + _chunk(b"ANIM", bytes(4) + bytes(2))
+    body += _chunk(b"ANMF", place + inner) + b"".join(_chunk(*part) for part in parts.items())
+    return b"RIFF" + (4 + len(body)).to_bytes(4, "little") + b"WEBP" + body
+
+
+def _three(number: int) -> bytes:
+    return number.to_bytes(3, "little")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return kind + len(data).to_bytes(4, "little") + data + bytes(len(data) % 2)
 
 
 def _pictures(video: Video, broken: list[int]) -> Iterator[Image.Image]:

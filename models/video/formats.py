@@ -34,6 +34,10 @@ class Codec:
         """Why the encoder cannot take such a clip, empty if it can."""
         if min(width, height) < self.least:
             return f"it takes sides from {self.least} pixels on, not {width}x{height}"
+        return self.too_fast(fps)
+
+    def too_fast(self, fps: float | Fraction) -> str:
+        """Why the encoder cannot take such a rate, empty if it can."""
         return f"it takes up to {self.fastest} frames a second, not {float(fps):g}" if fps > self.fastest else ""
 
 

@@ -7,7 +7,6 @@ that is on the screen at the middle of its time, (k + 1/2) / fps: the length sta
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +21,12 @@ import torch
 from PIL import Image, ImageSequence
 from torch import Tensor
 
+from pipegraph.models.pictures import DAMAGED as _BROKEN_PICTURE
+from pipegraph.models.pictures import FORMATS, as_stored, orientation_of, turned_size
+from pipegraph.models.whole import is_cut
+
 from .clip import CHUNK, SLOW, Video, rate, silent
+from .display import Margins, margins, not_applied, orientation
 from .sound import read_sound
 
 if TYPE_CHECKING:
@@ -31,8 +35,10 @@ if TYPE_CHECKING:
 _BT709: Final = 1
 _UNSTATED: Final = 2
 """Values of the colour space of a video frame (ITU-T H.273)."""
-_DAMAGED: Final = (av.FFmpegError, OSError, SyntaxError, EOFError, struct.error)
+_DAMAGED: Final = (av.FFmpegError, *_BROKEN_PICTURE)
 """What libraries raise for files that are damaged or something else."""
+_COVER: Final = 0x400
+"""Disposition of a stream that is one picture beside the sound (AV_DISPOSITION_ATTACHED_PIC)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +49,10 @@ class FileFrames:
     width: int
     height: int
     channels: int
-    turns: int
-    """Quarter turns to the left that make it upright."""
+    orientation: int
+    """EXIF's number for how the stored pictures are made upright."""
+    cut: Margins
+    """What of the stored pictures is not shown."""
     shown: tuple[int, ...]
     """How many frames of the clip each decoded picture gives."""
 
@@ -53,20 +61,33 @@ class FileFrames:
         return sum(self.shown)
 
     def chunks(self) -> Iterator[Tensor]:
-        pictures = _every(self.path)
-        ready: list[NDArray[np.float32]] = []
-        for picture, times in zip(pictures, self.shown, strict=False):
-            if times:
-                ready += [_pixels(picture, self.channels, self.turns)] * times
-            while len(ready) >= CHUNK:
-                yield torch.from_numpy(np.stack(ready[:CHUNK]))
-                ready = ready[CHUNK:]
-        if ready:
-            yield torch.from_numpy(np.stack(ready))
+        pixels, filled = self._empty(), 0
+        for picture, times in zip(_every(self.path), self.shown, strict=False):
+            for _ in range(times):
+                self._fill(pixels[filled], picture)
+                filled += 1
+                if filled == CHUNK:
+                    yield torch.from_numpy(pixels)
+                    pixels, filled = self._empty(), 0
+        if filled:
+            yield torch.from_numpy(pixels[:filled])
+
+    def _empty(self) -> NDArray[np.float32]:
+        return np.empty((CHUNK, self.height, self.width, self.channels), np.float32)
+
+    def _fill(self, pixels: NDArray[np.float32], picture: Any) -> None:
+        """Put a decoded picture, upright and without its margins, into float32 [H, W, channels]."""
+        values = _values(picture, self.channels)
+        left, top, right, bottom = self.cut
+        values = values[top : len(values) - bottom, left : values.shape[1] - right]
+        target = as_stored(pixels, self.orientation)
+        if values.shape != target.shape:
+            raise ValueError(f"{self.path} changes the size of its pictures to {values.shape[1]}x{values.shape[0]}")
+        np.divide(values, np.float32(np.iinfo(values.dtype).max), out=target, dtype=np.float32)
 
 
 def read_video(path: Path) -> tuple[Video, str]:
-    """The clip of a file, and a sentence on what was done to its frame rate (empty if nothing).
+    """The clip of a file, and sentences on what is not as the file has it (empty if nothing).
 
     Raises:
         ValueError: the file is no video, or holds no pictures; says which file.
@@ -79,26 +100,38 @@ def read_video(path: Path) -> tuple[Video, str]:
 
 def _from_container(path: Path) -> tuple[Video, str]:
     with av.open(str(path)) as container:
-        if not container.streams.video:
-            raise ValueError(f"{path} holds no pictures")
-        stream = container.streams.video[0]
+        stream = _pictures(container)
         base = stream.time_base or Fraction(1, 1000)
         held = [(p.pts, p.is_discard) for p in container.demux(stream) if p.size]
         starts = sorted(pts * base for pts, discarded in held if pts is not None and not discarded)
         stated = [r for r in (stream.guessed_rate, stream.average_rate) if r]
-        sound = bool(container.streams.audio)
-        told = stream.frames
-    first = next(_decoded(path), None)
-    if first is None or not starts:
-        raise ValueError(f"{path} holds no pictures")
-    fps, shown, said = _timing(starts, stated, base)
+        sounds, told, length = len(container.streams.audio), stream.frames, container.duration
+        first = next(_decoded(path), None)
+        if first is None or not starts:
+            raise ValueError("it holds no pictures")
+        said = [*not_applied(stream, first, sounds)]
+    fps, shown, uneven = _timing(starts, stated, base)
     if len(held) < told:
-        said = f"the file is cut off: {len(held)} of {told} pictures are there" + (said and f"; {said}")
-    turns = round(first.rotation / 90) % 4
-    width, height = (first.height, first.width) if turns % 2 else (first.width, first.height)
+        said.insert(0, f"the file is cut off: {len(held)} of {told} pictures are there")
+    elif is_cut(path):
+        there, whole = float(starts[-1] - starts[0] + 1 / fps), float(length or 0) / av.time_base
+        of = f": {there:.2f} of {whole:.2f} s of pictures are there" if whole > there else ""
+        said.insert(0, f"the file is cut off{of}")
+    turn, slanted = orientation(first)
+    cut = margins(path, first.width, first.height)
+    width, height = turned_size(first.width - cut.left - cut.right, first.height - cut.top - cut.bottom, turn)
     channels = 4 if any(c.is_alpha for c in first.format.components) or first.format.name == "pal8" else 3
-    frames = FileFrames(path, width, height, channels, turns, shown)
-    return Video(frames, fps, partial(read_sound, str(path), starts[0]) if sound else silent), said
+    frames = FileFrames(path, width, height, channels, turn, cut, shown)
+    video = Video(frames, fps, partial(read_sound, str(path), starts[0]) if sounds else silent)
+    return video, "; ".join(filter(None, [*said, slanted, uneven]))
+
+
+def _pictures(container: Any) -> Any:
+    """The first stream of pictures that is no cover."""
+    for stream in container.streams.video:
+        if not getattr(stream, "disposition", 0) & _COVER:
+            return stream
+    raise ValueError("it holds no moving pictures")
 
 
 def _timing(
@@ -148,30 +181,31 @@ def _every(path: Path) -> Iterator[Any]:
 def _decoded(path: Path) -> Iterator[Any]:
     """Every picture of the first video stream, in the order of showing."""
     with av.open(str(path)) as container:
-        stream = container.streams.video[0]
+        stream = _pictures(container)
         stream.thread_type = "AUTO"
         names = {key.lower(): value for key, value in stream.metadata.items()}
-        if stream.codec_context.name == "vp9" and names.get("alpha_mode") == "1":
-            # ffmpeg's own decoder does not read the second picture that is the transparency.
-            decoder: Any = av.CodecContext.create("libvpx-vp9", "r")
+        codec = stream.codec_context.name
+        if codec in ("vp8", "vp9") and names.get("alpha_mode") == "1":
+            # ffmpeg's own decoders do not read the second picture that is the transparency.
+            decoder: Any = av.CodecContext.create({"vp8": "libvpx", "vp9": "libvpx-vp9"}[codec], "r")
             for packet in container.demux(stream):
                 yield from decoder.decode(packet if packet.size else None)
             return
         yield from container.decode(stream)
 
 
-def _pixels(frame: Any, channels: int, turns: int) -> NDArray[np.float32]:
-    """A decoded picture as float32 [H, W, channels], upright; 16 bits are kept where there are more than 8."""
-    if isinstance(frame, Image.Image):
-        return np.asarray(frame.convert("RGBA"))[..., :channels].astype(np.float32) / np.float32(255)
-    deep = max(c.bits for c in frame.format.components) > 8
+def _values(picture: Any, channels: int) -> NDArray[Any]:
+    """A decoded picture as it is stored: [H, W, channels] of 8 bits, of 16 where there are more than 8."""
+    if isinstance(picture, Image.Image):
+        return np.asarray(picture.convert("RGB" if channels == 3 else "RGBA"))
+    deep = max(c.bits for c in picture.format.components) > 8
     kind = ("rgba64le" if deep else "rgba") if channels == 4 else ("rgb48le" if deep else "rgb24")
     told: dict[str, Any] = {"threads": 1}  # with more, libswscale sometimes leaves lines of a picture as they were
-    if frame.colorspace == _UNSTATED and frame.height >= 720:
+    if picture.colorspace == _UNSTATED and picture.height >= 720:
         told["src_colorspace"] = _BT709  # as players take it
-    values = frame.reformat(format=kind, **told).to_ndarray().astype(np.float32)
-    found: NDArray[np.float32] = values / np.float32(65535 if deep else 255)
-    return np.ascontiguousarray(np.rot90(found, turns)) if turns else found
+    plane, kept = picture.reformat(format=kind, **told).planes[0], np.dtype("<u2" if deep else "u1")
+    strides = plane.line_size, channels * kept.itemsize, kept.itemsize
+    return np.ndarray((picture.height, picture.width, channels), kept, plane, strides=strides)
 
 
 def _is_pillow(path: Path) -> bool:
@@ -182,37 +216,42 @@ def _is_pillow(path: Path) -> bool:
 
 
 def _pillow(path: Path) -> Iterator[Image.Image]:
-    with Image.open(path) as file:
+    with Image.open(path, formats=FORMATS) as file:
         for frame in ImageSequence.Iterator(file):
-            yield frame.convert("RGBA")
+            frame.load()
+            yield frame
 
 
 def _from_pillow(path: Path) -> tuple[Video, str]:
     lasting: list[Fraction] = []
     clear = False
-    with Image.open(path) as file:
+    with Image.open(path, formats=FORMATS) as file:
+        turn = orientation_of(file)
         for frame in ImageSequence.Iterator(file):
             frame.load()
             # A frame without a time lasts a tenth of a second, as browsers have it.
             lasting.append(Fraction(frame.info.get("duration") or 100).limit_denominator(1001))
             clear = clear or _transparent(frame)
-        width, height = file.size
-    fps, shown, said = _merged(lasting)
-    return Video(FileFrames(path, width, height, 4 if clear else 3, 0, shown), fps), said
+        width, height = turned_size(*file.size, turn)
+        tick = Fraction(1, 100 if file.format == "GIF" else 1000)
+    fps, shown, said = _merged(lasting, tick)
+    return Video(FileFrames(path, width, height, 4 if clear else 3, turn, Margins(), shown), fps), said
 
 
 def _transparent(frame: Image.Image) -> bool:
-    alpha = frame.convert("RGBA").getchannel("A")
-    return alpha.getbbox() is None or alpha.tobytes().count(255) < alpha.width * alpha.height
+    if frame.mode in ("RGB", "L") and "transparency" not in frame.info:
+        return False
+    least, _ = frame.convert("RGBA").getchannel("A").getextrema()
+    return least != 255
 
 
-def _merged(lasting: Sequence[Fraction]) -> tuple[Fraction, tuple[int, ...], str]:
+def _merged(lasting: Sequence[Fraction], tick: Fraction) -> tuple[Fraction, tuple[int, ...], str]:
     """Like :func:`_timing`, for files in which equal neighbours are one picture that lasts longer (milliseconds)."""
     starts = [sum(lasting[:i], Fraction(0)) / 1000 for i in range(len(lasting))]
     # Times in whole hundredths (GIF): at 40 a second pictures last 20 and 30 ms, and none of them is two.
-    half, total, count = Fraction(1, 200), sum(lasting, Fraction(0)) / 1000, len(lasting)
+    half, total, count = tick / 2, sum(lasting, Fraction(0)) / 1000, len(lasting)
     for even in _likely([count / total], count / (total + half), count / max(half, total - half)):
-        if min(lasting) < 30 and all(abs(start - i / even) <= half for i, start in enumerate(starts)):
+        if (count == 1 or min(lasting) < 30) and all(abs(start - i / even) <= half for i, start in enumerate(starts)):
             return rate(even), (1,) * count, ""
     times = [round(one / min(lasting)) for one in lasting]
     fps = rate(1000 * sum(times) / sum(lasting))

@@ -20,6 +20,10 @@ LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
 AAC_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000)
 _BLOCK: Final = 4096
 """Samples encoded at a time."""
+_PACKET: Final = 4096
+"""More samples than a packet of AAC holds."""
+_LEAST_GAP, _MOST_GAP = 0.05, 3600
+"""Seconds without sound that are filled with silence: shorter ones come from rounded times, longer ones from damage."""
 _LOBES, _ROLLOFF = 6, 0.99
 """Of the filter that changes a rate: zero crossings on each side, and the part of the lower rate that is kept."""
 
@@ -81,7 +85,7 @@ class Track:
 
 
 def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
-    """The first sound track of a file; None if it has none.
+    """The first sound track of a file; None if it has none. Silence stands where the track has none for a while.
 
     With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
     """
@@ -90,21 +94,44 @@ def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
             return None
         stream = container.streams.audio[0]
         hertz = stream.codec_context.sample_rate
-        parts: list[NDArray[np.float32]] = []
-        first: Fraction | None = None
         resampler = av.AudioResampler(format="fltp", layout=stream.layout, rate=hertz)
-        for frame in container.decode(stream):
-            if first is None and frame.pts is not None:
-                first = frame.pts * frame.time_base
-            frame.pts = None
-            parts += [piece.to_ndarray() for piece in resampler.resample(frame)]
-        parts += [piece.to_ndarray() for piece in resampler.resample(None)]
+        parts, first = _samples(container.decode(stream), resampler, hertz)
+        # MP4 says how long its sound is; what its last packet has beyond, the encoder added.
+        stated = round(stream.duration * stream.time_base * hertz) if stream.duration and _is_mp4(container) else 0
     if not parts:
         return None
     wave = torch.from_numpy(np.concatenate(parts, 1))
-    lead = 0 if start is None else round(((first or Fraction(0)) - start) * hertz)
+    if stated and 0 < wave.shape[1] - stated < _PACKET:
+        wave = wave[:, :stated]
+    lead = 0 if start is None else round((first - start) * hertz)
     wave = torch.nn.functional.pad(wave, (lead, 0)) if lead > 0 else wave[:, -lead:]
     return {"waveform": wave[None].contiguous(), "sample_rate": hertz}
+
+
+def _is_mp4(container: Any) -> bool:
+    return "mp4" in container.format.name
+
+
+def _samples(frames: Iterator[Any], resampler: Any, hertz: int) -> tuple[list[NDArray[np.float32]], Fraction]:
+    """Samples of decoded frames as float32 [channels, n], gaps between them filled, and the time of the first."""
+    parts: list[NDArray[np.float32]] = []
+    first, count = Fraction(0), 0
+    for frame in frames:
+        at = None if frame.pts is None else frame.pts * frame.time_base
+        if at is not None and not count:
+            first = at
+        gap = 0 if at is None else round((at - first) * hertz) - count
+        frame.pts = None
+        for piece in resampler.resample(frame):
+            samples = piece.to_ndarray()
+            if hertz * _LEAST_GAP < gap < hertz * _MOST_GAP:
+                parts.append(np.zeros((len(samples), gap), np.float32))
+                count += gap
+            gap = 0
+            parts.append(samples)
+            count += samples.shape[1]
+    parts += [piece.to_ndarray() for piece in resampler.resample(None)]
+    return parts, first
 
 
 def resampled(wave: Tensor, old: int, new: int) -> Tensor:

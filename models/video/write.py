@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,17 +102,14 @@ def write_video(
         if track:
             container.mux([*track.rest()])
     if target.kind == "apng":
-        add_texts(path, texts)
+        add_chunks(path, [*_animation_of_one(video)] * (done == 1) + [*_text_chunks(texts)])
     return broken
 
 
-def add_texts(png: Path, texts: Mapping[str, str]) -> None:
-    """Put texts into a PNG file: chunks after its head, which is 33 bytes long."""
-    chunks = b""
-    for key, value in texts.items():
-        body = b"tEXt" + key.encode() + b"\0" + value.encode()
-        chunks += (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-    other = png.with_name(png.name + "-texts")
+def add_chunks(png: Path, bodies: Iterable[bytes]) -> None:
+    """Put chunks, each of its kind and contents, into a PNG file: after its head, which is 33 bytes long."""
+    chunks = b"".join((len(b) - 4).to_bytes(4, "big") + b + zlib.crc32(b).to_bytes(4, "big") for b in bodies)
+    other = png.with_name(png.name + "-chunks")
     try:
         with png.open("rb") as old, other.open("wb") as new:
             new.write(old.read(33) + chunks)
@@ -119,6 +117,19 @@ def add_texts(png: Path, texts: Mapping[str, str]) -> None:
         other.replace(png)
     finally:
         other.unlink(missing_ok=True)
+
+
+def _text_chunks(texts: Mapping[str, str]) -> Iterator[bytes]:
+    for key, value in texts.items():
+        yield b"tEXt" + key.encode() + b"\0" + value.encode()
+
+
+def _animation_of_one(video: Video) -> Iterator[bytes]:
+    """What says how long a single picture is shown, which ffmpeg leaves out (PNG specification, acTL and fcTL)."""
+    lasts = (1 / video.fps).limit_denominator(0xFFFF)
+    yield b"acTL" + struct.pack(">II", 1, 0)
+    size = video.frames.width, video.frames.height
+    yield b"fcTL" + struct.pack(">IIIIIHHBB", 0, *size, 0, 0, min(lasts.numerator, 0xFFFF), lasts.denominator, 0, 0)
 
 
 def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:

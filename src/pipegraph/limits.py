@@ -18,6 +18,8 @@ PROBLEMS: Final = 100
 """Problems that one answer lists; the others are counted."""
 TEXT_BYTES: Final = 64 << 20
 """Bytes of all texts that a picture or video file carries, unpacked."""
+MEDIA_PARTS: Final = 100_000
+"""Parts (chunks, boxes, elements, directory entries) of a picture, video or sound file that are looked at."""
 PICTURE_PIXELS: Final = 178_956_970
 """Pixels of a picture file, all its frames together."""
 HEADER_BYTES: Final = 100_000_000

@@ -7,11 +7,14 @@ import json
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, PngImagePlugin
 
 from pipegraph.graphs import picture
+from pipegraph.graphs.errors import GraphError
+from pipegraph.graphs.load import load, loads
 from pipegraph.graphs.picture import is_picture, read_metadata, texts
 
 GRAPH = '{"1": {"text": "猫🐈 \\"x\\" 0"}}'
@@ -102,3 +105,15 @@ def test_an_exif_directory_that_names_itself_ends() -> None:
     ring = b"MM\0*" + struct.pack(">I", 8) + struct.pack(">H", 1) + struct.pack(">HHII", 0x8769, 4, 1, 8)
     jpeg = b"\xff\xd8\xff\xe1" + struct.pack(">H", len(ring) + 8) + b"Exif\0\0" + ring + b"\xff\xd9"
     assert texts(jpeg) == {}
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a.png", "a.bmp", "a.tif"])
+def test_media_without_a_graph_are_told_as_that(tmp_path: Path, name: str) -> None:
+    info = PngImagePlugin.PngInfo()
+    info.add_text("prompt", "a red fox")
+    options: dict[str, dict[str, Any]] = {"a.gif": {"comment": b"prompt: a red fox"}, "a.png": {"pnginfo": info}}
+    Image.new("RGB", (8, 8), (1, 200, 3)).save(tmp_path / name, **options.get(name, {}))
+    for source in (tmp_path / name, (tmp_path / name).read_bytes()):
+        with pytest.raises(GraphError) as told:
+            load(source) if isinstance(source, Path) else loads(source)
+        assert [p.code for p in told.value.problems] == ["no_graph_in_picture"]

@@ -21,6 +21,7 @@ from pipegraph.graphs.picture import read_metadata
 from pipegraph.models.video.animated import times
 from pipegraph.models.video.clip import Video, rate
 from pipegraph.models.video.read import read_video
+from pipegraph.nodes.image import empty_image
 from pipegraph.nodes.video import create_video, get_video_components
 from pipegraph.nodes.video_io import save_animated_png, save_animated_webp, save_video, save_webm
 from pipegraph.nodes.wire import Video as VideoWire
@@ -134,6 +135,28 @@ def test_a_codec_that_does_not_fit_is_told_before_anything_runs(format: str, cod
     [problem] = caught.value.problems
     assert (problem.node, problem.input, problem.got) == ("2", "codec", repr(codec))
     assert told in problem.message
+
+
+@pytest.mark.parametrize(("codec", "fps", "faults"), [("av1", 300, 1), ("av1", 240, 0), ("vp9", 300, 0)])
+def test_a_rate_beyond_a_codec_is_refused_before_anything_runs(codec: str, fps: float, faults: int) -> None:
+    document = {
+        "pipegraph": 1,
+        "inputs": {"rate": {"type": "FLOAT", "default": fps}},
+        "nodes": {
+            "frames": {"class_type": "EmptyImage", "inputs": {}},
+            "video": {"class_type": "CreateVideo", "inputs": {"images": ["frames", 0], "fps": {"$input": "rate"}}},
+            "mp4": {"class_type": "SaveVideo", "inputs": {"video": ["video", 0], "format": "mp4", "codec": codec}},
+            "webm": {"class_type": "SaveWEBM", "inputs": {"images": ["frames", 0], "codec": codec, "fps": fps}},
+        },
+    }
+    catalog = Catalog.of(empty_image, create_video, save_video, save_webm)
+    if not faults:
+        check(load(document), catalog)
+        return
+    with pytest.raises(GraphError) as caught:
+        check(load(document), catalog)
+    assert [(p.node, p.input) for p in caught.value.problems] == [("mp4", "codec"), ("webm", "codec")]
+    assert all("up to 240 frames a second, not 300" in p.message for p in caught.value.problems)
 
 
 def test_frames_as_files(context: Context) -> None:
@@ -262,3 +285,16 @@ def test_uneven_times_of_a_gif_are_one_picture_each(context: Context, fps: int) 
 def test_only_what_a_container_knows_is_told_to_it(context: Context, caplog: pytest.LogCaptureFixture) -> None:
     saved(save_video(clip(frames(2)), context, "clip", "webm"))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("format", ["gif", "webp", "apng", "mp4", "webm", "mkv", "mov"])
+@pytest.mark.parametrize("fps", [Fraction(24000, 1001), 8, Fraction(1, 2), 50])
+def test_a_single_frame_keeps_its_rate(context: Context, format: Any, fps: Fraction | int) -> None:
+    images = frames(1)
+    [path] = saved(save_video(clip(images, fps), context, "clip", format))
+    back, said = read_video(path)
+    assert (said, back.frames.count) == ("", 1) and back.images().shape == images.shape
+    exact = format not in ("gif", "webp")
+    assert back.fps == fps if exact else abs(1 / back.fps - 1 / Fraction(fps)) < Fraction(1, 200)
+    if format == "webp":
+        assert back.fps == fps

@@ -119,8 +119,8 @@ def test_layers_that_are_not_there(parts: tuple[Model, Any, Any], context: Conte
     ]
     assert len(changed.guidance) == 1 and not skip_layer_guidance_dit(model, context, "7", "").guidance
     given = {"double_layers": "7; 8", "single_layers": " 7 8,9,"}
-    assert [name for name, _ in _check(given, ())] == ["double_layers"]
-    assert not list(_check(given | {"double_layers": ""}, ()))
+    assert [name for name, _ in _check(given, {})] == ["double_layers"]
+    assert not list(_check(given | {"double_layers": ""}, {}))
     context.warnings.clear()
     assert unet_temporal_attention_multiply(model, context, 1.0, 1.0, 1.2, 1.3) is model
     assert context.warnings == [

@@ -1,0 +1,127 @@
+"""Walk through media files part by part: boxes of MP4, elements of Matroska, chunks of RIFF and PNG.
+
+What a part holds is skipped, so long files cost nothing. A file has a budget of ``MEDIA_PARTS`` parts: when it is used
+up, every walk through the file ends. Standard library only.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, NamedTuple
+
+from pipegraph.limits import MEDIA_PARTS, TEXT_BYTES
+
+EBML: Final = b"\x1aE\xdf\xa3"
+"""The first bytes of Matroska and WebM."""
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+SEGMENT: Final = b"\x18\x53\x80\x67"
+"""The element of Matroska that holds all others (RFC 9559)."""
+
+
+class Part(NamedTuple):
+    """A piece of a file: where its contents begin and end. A part of a file that is cut may end behind the file."""
+
+    kind: bytes
+    start: int
+    stop: int
+
+
+Walk = Callable[["Source", int, int], Iterator[Part]]
+
+
+class Source:
+    """An open file that is read in places, and how many of its parts may still be looked at."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = file.seek(0, 2)
+        self.parts_left = MEDIA_PARTS
+
+    def read(self, at: int, size: int) -> bytes:
+        """So many bytes from a place on; none if the file lacks some, or if they are more than ``TEXT_BYTES``."""
+        if not 0 <= size <= min(TEXT_BYTES, self.size - at):
+            return b""
+        self._file.seek(at)
+        return self._file.read(size)
+
+    def number(self, at: int, size: int) -> int:
+        """A big-endian number of so many bytes; 0 behind the end of the file."""
+        return int.from_bytes(self.read(at, size), "big")
+
+    def find(self, mark: bytes, at: int) -> int:
+        """The first place of ``mark`` from a place on; -1 if it is not there."""
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(mark, at)
+
+    def take_part(self) -> bool:
+        """Whether one more part may be looked at."""
+        self.parts_left -= 1
+        return self.parts_left >= 0
+
+
+def boxes(source: Source, at: int, end: int) -> Iterator[Part]:
+    """The boxes of MP4 and QuickTime between two places (ISO 14496-12)."""
+    while at + 8 <= end and source.take_part():
+        head = source.read(at, 16) or source.read(at, 8)
+        if len(head) < 8:
+            return
+        size, start = int.from_bytes(head[:4], "big"), at + 8
+        if size == 1:
+            size, start = int.from_bytes(head[8:], "big"), at + 16
+        stop = end if size == 0 else at + size
+        if stop < start:
+            return
+        yield Part(head[4:8], start, stop)
+        at = stop
+
+
+def elements(source: Source, at: int, end: int) -> Iterator[Part]:
+    """The elements of Matroska between two places (RFC 8794); one of unknown size reaches to the end."""
+    while at < end and source.take_part():
+        head = source.read(at, min(12, source.size - at))
+        id_length = _ebml_length(head[:1])
+        size_length = _ebml_length(head[id_length : id_length + 1])
+        if not 1 <= id_length <= 4 or not size_length or len(head) < id_length + size_length:
+            return
+        size = int.from_bytes(head[id_length : id_length + size_length], "big") & (1 << 7 * size_length) - 1
+        start = at + id_length + size_length
+        at = end if size == (1 << 7 * size_length) - 1 else start + size
+        yield Part(head[:id_length], start, at)
+
+
+def _ebml_length(first: bytes) -> int:
+    """How many bytes a number of EBML takes, from its first byte: 1 to 8; 0 if it is none."""
+    return 9 - first[0].bit_length() if first and first[0] else 0
+
+
+def riff_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
+    """The chunks of WebP, WAV and AVI between two places."""
+    while at + 8 <= end and source.take_part():
+        head = source.read(at, 8)
+        if not head:
+            return
+        stop = at + 8 + int.from_bytes(head[4:], "little")
+        yield Part(head[:4], at + 8, stop)
+        at = stop + stop % 2
+
+
+def png_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
+    """The chunks of PNG between two places (PNG specification, 5.3); a checksum of 4 bytes follows each."""
+    while at + 12 <= end and source.take_part():
+        head = source.read(at, 8)
+        if not head:
+            return
+        stop = at + 8 + int.from_bytes(head[:4], "big")
+        yield Part(head[4:], at + 8, stop)
+        at = stop + 4
+
+
+def inside(walk: Walk, source: Source, part: Part, *kinds: bytes) -> Iterator[Part]:
+    """Parts that lie in parts that lie in ``part``, by their kinds from the outside in."""
+    for inner in walk(source, part.start, min(part.stop, source.size)):
+        if inner.kind == kinds[0]:
+            if len(kinds) == 1:
+                yield inner
+            else:
+                yield from inside(walk, source, inner, *kinds[1:])
