@@ -137,7 +137,7 @@ def _refuses_triton(s: Signature) -> str:
         return f"cannot read a weight of the format {s.format}"
     if s.format == "q8" and s.layout and s.layout.group and s.layout.group % 32:
         return "needs groups of a multiple of 32"
-    return available.refuses(s.device)
+    return available.refuses(s.device) or available.refuses_rotation(s.layout.rotate if s.layout else None)
 
 
 def _rank_triton(s: Signature) -> float:
@@ -157,7 +157,8 @@ def _triton_w8a8(
 def _refuses_triton_w8a8(s: Signature) -> str:
     if s.dtype == torch.float64:
         return "computes in float32"
-    if reason := refuses_w8a8(s) or available.refuses(s.device):
+    rotate = s.layout.rotate if s.layout else None
+    if reason := refuses_w8a8(s) or available.refuses(s.device) or available.refuses_rotation(rotate):
         return reason
     return without_e4m3() if s.format == "fp8" else ""
 

@@ -97,7 +97,7 @@ def _refuses_triton(s: Signature) -> str:
         return "computes in float32"
     if reason := available.refuses(s.device) or (without_e4m3() if s.format == "fp8" else ""):
         return reason
-    return "at most 65536 columns" if s.x[-1] > 65536 else ""
+    return available.refuses_rotation(s.rotate)
 
 
 OP = define(

@@ -238,6 +238,11 @@ def quantize_rows() -> Iterator[Case]:
         yield Case(f"{name} to int8", dict(x=x), steps=1)
         yield Case(f"{name} to fp8", dict(x=x, format="fp8"), bound=2e-2)
         yield Case(f"{name}, rotated, to int8", dict(x=x, rotate=32), steps=1)
+    yield Case("large blocks", dict(x=draw(3, 1024), rotate=512), steps=1)
+    long = draw(2, 20480)
+    yield Case("long rows", dict(x=long), steps=1)
+    yield Case("long rows, rotated", dict(x=long, rotate=256), steps=1)
+    yield Case("NaN and Inf in long rows", dict(x=_poisoned_ends(long)), steps=1)
 
 
 def rms_norm() -> Iterator[Case]:
@@ -255,6 +260,12 @@ def rms_norm() -> Iterator[Case]:
 
 def _poisoned(x: Tensor) -> Tensor:
     x[..., 2, 3] = math.nan
+    return x
+
+
+def _poisoned_ends(x: Tensor) -> Tensor:
+    x = x.clone()
+    x[0, -1], x[1, 0] = math.nan, math.inf
     return x
 
 

@@ -16,6 +16,8 @@ INTERPRETER: Final = "interpreter"
 AHEAD: Final[ContextVar[str]] = ContextVar("pipegraph_ahead", default="")
 """The architecture that launches are compiled for, but not run, at present (``kernels.triton.ahead``); else empty."""
 
+LARGEST_BLOCK: Final = 8192
+"""Columns that are rotated together lie in shared memory, 4 bytes each; a block of threads has 64 KiB or more."""
 _NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
 
 
@@ -54,6 +56,11 @@ def refuses(device: str) -> str:
         return ""
     wanted = "cpu" if interpreting() else "cuda"  # HIP devices are called cuda, too
     return "" if device == wanted else f"Triton kernels take {wanted} tensors here, not {device}"
+
+
+def refuses_rotation(block: int | None) -> str:
+    """Why rows cannot be rotated by blocks of so many columns; empty if they can."""
+    return "" if (block or 0) <= LARGEST_BLOCK else f"rotates blocks of at most {LARGEST_BLOCK} columns, not {block}"
 
 
 def rank(value: float) -> float:

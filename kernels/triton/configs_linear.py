@@ -47,7 +47,7 @@ def weights_config(arch: str, kind: str, itemsize: int, rows: int) -> Config:
         return Config(16 if rows <= 16 else 32, 32, 64, 4, 1)
     arch, high = nearest(arch), bucket(rows)
     if itemsize == 4:
-        return Config(min(high, 64), 64, 32, 4, 2)
+        return Config(min(high, 64), 64, 32, 8 if high >= 64 else 4, 2)  # 4 warps have too few registers for 64 rows
     if high == 16:
         return Config(16, 64, 128, 4, 3 if arch in SMALL else 4)
     if high == 32:

@@ -30,6 +30,8 @@ BF16, F16, F32, I8, FP8 = torch.bfloat16, torch.float16, torch.float32, torch.in
 TMA = ("sm_90", "sm_100", "sm_120")
 FP8_NATIVE = ("sm_89", "sm_90", "sm_100", "sm_120", "gfx950", "gfx1201")
 EVERY = tuple(SHARED)
+LONG = tuple(arch for arch, size in SHARED.items() if size < 100)
+"""Where long rows have little shared memory."""
 SOME = ("sm_80", "sm_90")
 """Where variants are compiled: the representative case of a kernel is compiled for every architecture."""
 
@@ -133,15 +135,18 @@ def weight(format: str, n: int, k: int, group: int | None = None, rotate: int | 
     return QWeight("fp8", (n, k), meta(n, k, dtype=FP8), meta(n, dtype=F32))
 
 
-def _linear(m: int, format: str, *, rank: int = 0, precision: str = "exact", full: bool = False, **how: Any) -> Any:
-    n, k = 3072, 3072
+def _linear(
+    m: int, format: str, *, k: int = 3072, rank: int = 0, precision: str = "exact", full: bool = False,
+    dtype: torch.dtype = BF16, **how: Any,
+) -> Any:  # fmt: skip
+    n = 3072
 
     def call() -> Any:
         low = LowRank(meta(rank, k), meta(n, rank)) if rank else None
         ends: dict[str, Any] = dict(act="gelu_tanh", gate=meta(n), residual=meta(m, n)) if full else {}
         packed = weight(format, n, k, **how)
         name = "triton-w8a8" if precision == "fast" else "triton"
-        return linear(meta(m, k), packed, meta(n), low_rank=low, precision=precision, backend=name, **ends)
+        return linear(meta(m, k, dtype=dtype), packed, meta(n), low_rank=low, precision=precision, backend=name, **ends)
 
     return call
 
@@ -163,6 +168,11 @@ def _linears() -> Iterator[Case]:
     yield Case("linear w4 g32 M4608 rank 32", _linear(4608, "w4", group=32, rank=32), "half")
     yield Case("linear q8 g32 M16", _linear(16, "q8", group=32), "half", small=True)
 
+    yield Case("linear q8 M16 K28672", _linear(16, "q8", rotate=256, k=28672), "half", LONG, True)
+    for format, g in (("w4", 32), ("q8", 32), ("q8", None)):
+        what = f"{format} g{g}" if g else format
+        yield Case(f"linear {what} float32 M512", _linear(512, format, dtype=F32, group=g), on=EVERY)
+
     def grouped(format: str) -> Any:
         def call() -> Any:
             packed = [weight(format, 1536, 2048) for _ in range(8)] if format else meta(8, 1536, 2048)
@@ -180,6 +190,10 @@ def _passes() -> Iterator[Case]:
     logits, b = meta(4, 151936), "triton"
     yield Case("quantize_rows int8", lambda: quantize_rows(x, backend=b))
     yield Case("quantize_rows int8 rotated", lambda: quantize_rows(x, rotate=256, backend=b))
+    for k in (16384, 21504, 27648, 28672):
+        long = meta(1, 512, k)
+        call = lambda long=long: quantize_rows(long, rotate=256, backend=b)  # noqa: E731
+        yield Case(f"quantize_rows int8 rotated K{k}", call, on=LONG)
     yield Case("quantize_rows fp8", lambda: quantize_rows(x, "fp8", backend=b), on=FP8_NATIVE)
     yield Case("rms_norm", lambda: rms_norm(x, meta(3072), residual=x, backend=b))
     yield Case("ada_norm", lambda: ada_norm(x, vector, vector, backend=b))
@@ -211,4 +225,5 @@ REPRESENTATIVE = (
 """One or two cases of each kernel: compiled for every architecture, as all cases of attention are."""
 CASES = {case.name: case for case in _cases()}
 FAST = {name: CASES[name].on[-1 - i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}
+FAST["quantize_rows int8 rotated K28672"] = FAST["linear q8 M16 K28672"] = "sm_89"
 """Case -> the architecture that it is compiled for on each commit: each its own, in turn."""

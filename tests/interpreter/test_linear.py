@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.grouped_linear import grouped_linear
 from pipegraph.kernels.linear import LowRank, linear
 from pipegraph.kernels.quantize_rows import quantize_rows
@@ -92,9 +93,9 @@ def test_experts_without_rows() -> None:
     assert (got[0] == 0).all() and (got[38:] == 0).all()
 
 
-@pytest.mark.parametrize("block", [None, 2, 4, 8, 32, 128, 256])
+@pytest.mark.parametrize("block", [None, 2, 4, 8, 32, 128, 256, 512, 1024])
 def test_quantized_rows_are_the_same_bits(block: int | None) -> None:
-    x = random(6, 256 if block else 251, dtype=HALF)
+    x = random(6, max(256, block) if block else 251, dtype=HALF)
     x[1], x[2] = 0, x[2] * 1e-30
     x[3, ::2], x[3, 1::2] = 127, 63.5
     for format in ("int8", "fp8"):
@@ -102,3 +103,14 @@ def test_quantized_rows_are_the_same_bits(block: int | None) -> None:
         assert torch.equal(got.scale, want.scale)
         assert torch.equal(got.data.view(torch.int8), want.data.view(torch.int8))
         assert format == "fp8" or got.data.min() >= -127
+
+
+def test_blocks_too_large_for_shared_memory_are_left_to_torch() -> None:
+    """Every GPU has 64 KiB of it for a block of threads; rows of any length fit, as they are rotated part by part."""
+    x = random(2, 16384)
+    with pytest.raises(KernelError, match="rotates blocks of at most 8192 columns, not 16384"):
+        quantize_rows(x, rotate=16384, backend="triton")
+    weight = QWeight.quantize(random(16, 16384), "q8", rotate=16384)
+    for name, precision in (("triton", "exact"), ("triton-w8a8", "fast")):
+        with pytest.raises(KernelError, match="rotates blocks of at most 8192 columns, not 16384"):
+            linear(x, weight, precision=precision, backend=name)
