@@ -212,6 +212,16 @@ def linear() -> Iterator[Case]:
             yield Case(f"{what}, {rows} rows, side path", dict(x=draw(rows, 256), weight=held, low_rank=low))
         ends = dict(act="silu", gate=draw(48), residual=draw(2, 9, 48))
         yield Case(f"{what} and all that may follow", dict(x=draw(2, 9, 256), weight=held, bias=draw(48)) | ends)
+    one = torch.tensor(0.02, dtype=F32)
+    codes = (draw(48, 256) / one).float()
+    for what, held in (
+        ("int8", QWeight.from_int8(codes.round().clamp(-127, 127).to(torch.int8), one)),
+        ("fp8", QWeight.from_fp8(codes.to(torch.float8_e4m3fn), one)),
+        ("e5m2", QWeight.from_fp8(codes.to(torch.float8_e5m2), one)),
+    ):
+        for rows in (1, 33):
+            call = dict(x=draw(rows, 256), weight=held, bias=draw(48))
+            yield Case(f"{what} with one scale for all, {rows} rows", call)
 
 
 def grouped_linear() -> Iterator[Case]:

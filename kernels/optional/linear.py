@@ -21,7 +21,7 @@ def scaled_mm(
     """As ``linear_torch.w8a8`` defines it, the product of fp8 rounded to bfloat16."""
     n, k = weight.shape
     rows = quantize_rows(x.reshape(-1, k), "int8" if weight.format == "q8" else "fp8", rotate=weight.rotate)
-    scale = weight.scale.float().expand(n)
+    scale = weight.scale.float().expand(n).contiguous()  # one for all, too
     if weight.format == "q8":
         y = (torch._int_mm(rows.data, weight.data.T) * rows.scale[:, None] * scale).to(x.dtype)
     else:
