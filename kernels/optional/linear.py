@@ -35,12 +35,10 @@ def scaled_mm(
 
 
 def without_fp8() -> str:
-    """Why the CUDA device, or what is compiled for ahead of time, has no product of e4m3fn; empty if it has."""
-    if not available.missing():
-        return without_e4m3()
-    if not torch.cuda.is_available():
+    """Why the current device, or what is compiled for ahead of time, has no product of e4m3fn; empty if it has."""
+    if not available.AHEAD.get() and not torch.cuda.is_available():
         return "no CUDA device"
-    return "" if torch.cuda.get_device_capability() >= (8, 9) else "fp8 needs compute capability 8.9"
+    return without_e4m3()
 
 
 def _refuses(s: Signature) -> str:

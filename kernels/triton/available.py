@@ -9,7 +9,7 @@ import os
 from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
 INTERPRETER: Final = "interpreter"
 """What :func:`architecture` says under ``TRITON_INTERPRET=1``: kernels are run by numpy, on CPU tensors."""
@@ -75,7 +75,7 @@ def architecture() -> str:
     """
     if interpreting():
         return INTERPRETER
-    return AHEAD.get() or _of_device(*_device())[0]
+    return AHEAD.get() or _current_device()[0]
 
 
 def nearest(arch: str) -> str:
@@ -87,18 +87,20 @@ def nearest(arch: str) -> str:
 
 def processors() -> int:
     """How many multiprocessors (compute units) the current device has; 132 when there is none."""
-    return 132 if interpreting() or AHEAD.get() else _of_device(*_device())[1]
+    return 132 if interpreting() or AHEAD.get() else _current_device()[1]
 
 
-def _device() -> tuple[Any, Any]:
-    from triton.runtime import driver
+def _current_device() -> tuple[str, int]:
+    import torch
 
-    active = driver.active
-    return active, active.get_current_device()
+    return _of_device(torch.cuda.current_device())
 
 
 @cache
-def _of_device(active: Any, device: Any) -> tuple[str, int]:
-    arch = active.get_current_target().arch
-    name = f"sm_{arch}" if isinstance(arch, int) else str(arch).partition(":")[0]
-    return name, int(active.utils.get_device_properties(device)["multiprocessor_count"])
+def _of_device(index: int) -> tuple[str, int]:
+    """Architecture and number of multiprocessors, by what torch says: Triton need not be installed."""
+    import torch
+
+    device = torch.cuda.get_device_properties(index)
+    name = f"sm_{device.major}{device.minor}" if torch.version.hip is None else device.gcnArchName.partition(":")[0]
+    return name, device.multi_processor_count

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +23,10 @@ from pipegraph.kernels.attention import Signature
 from pipegraph.kernels.attention_reference import reference
 from pipegraph.kernels.dispatch import backends, explain, forget
 from pipegraph.kernels.optional import packages
+from pipegraph.kernels.optional.linear import without_fp8
 from pipegraph.kernels.qweight import Layout
 from pipegraph.kernels.testing import conformance
+from pipegraph.kernels.triton import available
 from pipegraph.kernels.triton.available import AHEAD
 
 PACKAGES = ("flash_attn", "flashinfer", "sageattention", "comfy_kitchen")
@@ -106,6 +108,27 @@ def test_fp8_products_need_a_device_that_has_them(ahead: str, why: str) -> None:
         assert backends("linear")["scaled-mm"].verdict(usual._replace(format="fp8", stored=None, layout=layout)) == why
     finally:
         AHEAD.reset(token)
+
+
+@pytest.mark.parametrize(
+    ("hip", "device", "why"),
+    [
+        (None, dict(major=8, minor=9), ""),
+        (None, dict(major=8, minor=6), "sm_86 has no e4m3fn"),
+        ("7.0", dict(major=11, minor=0, gcnArchName="gfx1100"), "gfx1100 has no e4m3fn"),
+        ("7.0", dict(major=9, minor=5, gcnArchName="gfx950:sramecc+:xnack-"), ""),
+    ],
+)
+def test_fp8_products_are_judged_by_the_architecture_without_triton_too(
+    hip: str | None, device: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(available, "_of_device", available._of_device.__wrapped__)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    properties = SimpleNamespace(**device, multi_processor_count=96)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: properties)
+    monkeypatch.setattr(torch.version, "hip", hip)
+    assert without_fp8() == why and available.processors() == 96
 
 
 def flash_attn_func(
