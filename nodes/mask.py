@@ -70,16 +70,19 @@ def image_to_mask(image: Image, channel: Literal["red", "green", "blue", "alpha"
 def join_image_with_alpha(image: Image, alpha: Mask) -> Image:
     """Make pictures transparent where a mask is 1.
 
+    There are as many as the longer of the two batches has; the shorter one begins anew at its end.
+
     Args:
         image: Colours.
-        alpha: 1 where transparent, as LoadImage gives it; scaled to the picture's size, repeated to its number.
+        alpha: 1 where transparent, as LoadImage gives it; scaled to the picture's size.
     """
     import torch
 
     from pipegraph.models.images import repeat_to, resize_mask
 
-    opacity = 1 - repeat_to(resize_mask(alpha, image.shape[2], image.shape[1]), image.shape[0])
-    return torch.cat([image[..., :3], opacity.to(image).unsqueeze(-1)], -1)
+    count = max(len(image), len(alpha))
+    opacity = 1 - repeat_to(resize_mask(alpha, image.shape[2], image.shape[1]), count)
+    return torch.cat([repeat_to(image, count)[..., :3], opacity.to(image).unsqueeze(-1)], -1)
 
 
 @node("SplitImageWithAlpha", category="mask/compositing")

@@ -66,6 +66,14 @@ def test_alpha_is_the_other_way_round_than_the_mask() -> None:
     assert nodes.join_image_with_alpha(picture, torch.zeros(1, 8, 2)).shape == (2, 4, 4, 4)
 
 
+def test_joining_batches_of_unequal_size() -> None:
+    """The longer one counts, as in newer versions of ComfyUI."""
+    pictures, masks = torch.rand(2, 4, 4, 3), torch.rand(3, 4, 4)
+    joined = nodes.join_image_with_alpha(pictures, masks)
+    assert torch.equal(joined[..., :3], pictures[[0, 1, 0]]) and torch.equal(joined[..., 3], 1 - masks)
+    assert torch.equal(nodes.join_image_with_alpha(pictures[:1], masks)[..., :3], pictures[[0, 0, 0]])
+
+
 @pytest.mark.parametrize("tapered", [True, False])
 @pytest.mark.parametrize("pixels", [0, 1, 3, -1, -2])
 def test_grow_against_scipy(pixels: int, tapered: bool) -> None:
