@@ -71,14 +71,15 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
 def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
     """Read a graph from an open file or pipe; ``partial`` as for ``load``.
 
-    Of videos only the texts are read. Of everything that is no picture, at most ``GRAPH_BYTES``.
+    Of pictures and videos only the texts are read, of everything else at most ``GRAPH_BYTES``.
     """
     head = file.read(12)
-    if clip.is_clip(head) and file.seekable():
+    if file.seekable() and clip.is_clip(head):
         return _from_texts(clip.texts(file), source)
+    if file.seekable() and picture.is_picture(head):
+        return _from_texts(picture.texts(file), source)
     # A pipe cannot be wound back. The byte too much makes what is too large an error.
-    rest = file.read() if picture.is_picture(head) and file.seekable() else file.read(GRAPH_BYTES + 1 - len(head))
-    return loads(head + rest, source=source, partial=partial)
+    return loads(head + file.read(GRAPH_BYTES + 1 - len(head)), source=source, partial=partial)
 
 
 def _may_read(path: Path) -> bool:

@@ -1,26 +1,31 @@
 """The graph inside a picture: text chunks of PNG, and the EXIF of WebP and JPEG. Standard library only.
 
 ComfyUI keeps its graphs under the keys ``prompt`` (API form) and ``workflow`` (UI form): as text chunks in PNG, and as
-``prompt:{...}`` and ``workflow:{...}`` in text fields of EXIF elsewhere. pipegraph adds the key ``pipegraph``.
+``prompt:{...}`` and ``workflow:{...}`` in text fields of EXIF elsewhere. pipegraph adds the key ``pipegraph``. Pixels
+are skipped.
 """
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from pipegraph.limits import TEXT_BYTES
+from pipegraph.containers import PNG, Source, jpeg_segments, png_chunks, riff_chunks
 
-_PNG: Final = b"\x89PNG\r\n\x1a\n"
+from .texts import Texts
+
 _EXIF_IFD: Final = 0x8769
+"""The field that says where the EXIF directory is."""
+_TEXT: Final = 2
+"""The type of a field that holds a text."""
 
 
 def is_picture(data: bytes) -> bool:
     """Whether a file that begins with these bytes is a PNG, JPEG or WebP picture."""
-    return data.startswith((_PNG, b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+    return data.startswith((PNG, b"\xff\xd8\xff")) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
 
 def is_other_media(data: bytes) -> bool:
@@ -37,113 +42,71 @@ def read_metadata(path: Path) -> dict[str, str]:
         ValueError: the file is no PNG, JPEG or WebP picture.
         OSError: the file cannot be read.
     """
-    data = path.read_bytes()
-    if not is_picture(data):
-        raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
-    return texts(data)
+    with path.open("rb") as file:
+        if not is_picture(file.read(12)):
+            raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
+        return texts(file)
 
 
-def texts(data: bytes) -> dict[str, str]:
-    """Texts of a picture by key. What is damaged, cut off or longer than ``TEXT_BYTES`` is left out."""
-    if data.startswith(_PNG):
-        return _png_texts(data)
-    try:
-        return _exif_texts(_webp_exif(data) if data.startswith(b"RIFF") else _jpeg_exif(data))
-    except struct.error:
-        return {}
+def texts(file: BinaryIO | bytes) -> dict[str, str]:
+    """Texts of a picture by key. What is damaged, cut off or beyond the limits is left out."""
+    source = Source(io.BytesIO(file) if isinstance(file, bytes) else file)
+    found, head = Texts(), source.read(0, min(8, source.size))
+    if head == PNG:
+        _png_texts(source, found)
+    elif head.startswith(b"RIFF"):
+        for chunk in riff_chunks(source, 12, source.size):
+            if chunk.kind == b"EXIF":
+                _exif_texts(found.read(source, chunk.start, chunk.stop).removeprefix(b"Exif\0\0"), source, found)
+    else:
+        for segment in jpeg_segments(source):
+            if segment.kind == b"\xe1" and source.read(segment.start, 6) == b"Exif\0\0":
+                _exif_texts(found.read(source, segment.start + 6, segment.stop), source, found)
+    return found.by_key
 
 
-def _png_texts(data: bytes) -> dict[str, str]:
-    """tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3). Of a repeated key the first one counts."""
-    found: dict[str, str] = {}
-    for kind, body in _png_chunks(data):
+def _png_texts(source: Source, found: Texts) -> None:
+    """tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3) whose checksums are right."""
+    for chunk in png_chunks(source, len(PNG), source.size):
+        if chunk.kind not in (b"tEXt", b"zTXt", b"iTXt"):
+            continue
+        body = found.read(source, chunk.start, chunk.stop)
+        if source.read(chunk.stop, 4) != struct.pack(">I", zlib.crc32(chunk.kind + body)):
+            continue
         key, _, rest = body.partition(b"\0")
         try:
-            if kind == b"tEXt":
-                text = _latin_or_utf8(rest)
-            elif kind == b"zTXt":
-                text = _latin_or_utf8(_unpack(rest[1:]))
-            elif kind == b"iTXt":
+            if chunk.kind == b"iTXt":
                 packed, (_, _, raw) = rest[:1] == b"\1", rest[2:].split(b"\0", 2)
-                text = (_unpack(raw) if packed else raw).decode()
             else:
-                continue
+                packed, raw = chunk.kind == b"zTXt", rest[1:] if chunk.kind == b"zTXt" else rest
+            # The specification says Latin-1 but for iTXt; several writers put UTF-8.
+            text = found.unpack(raw) if packed else raw
         except (ValueError, zlib.error):
             continue
-        found.setdefault(key.decode("latin-1"), text)
-    return found
+        found.add(key.decode("latin-1"), text, latin=chunk.kind != b"iTXt")
 
 
-def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and body of every chunk that is whole; of pixels only the length is looked at."""
-    at = len(_PNG)
-    while at + 12 <= len(data):
-        size, kind = struct.unpack_from(">I4s", data, at)
-        if kind in (b"tEXt", b"zTXt", b"iTXt"):
-            body, check = data[at + 8 : at + 8 + size], data[at + 8 + size : at + 12 + size]
-            if check == struct.pack(">I", zlib.crc32(kind + body)):
-                yield kind, body
-        at += size + 12
-
-
-def _unpack(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(data, TEXT_BYTES)
-    if not unpacker.eof:
-        raise ValueError("cut off or too long")
-    return text
-
-
-def _latin_or_utf8(raw: bytes) -> str:
-    """The specification says Latin-1; several writers put UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
-def _webp_exif(data: bytes) -> bytes:
-    """The EXIF chunk of a RIFF container, or nothing."""
-    at = 12
-    while at + 8 <= len(data):
-        kind, size = struct.unpack_from("<4sI", data, at)
-        if kind == b"EXIF":
-            return data[at + 8 : at + 8 + size].removeprefix(b"Exif\0\0")
-        at += 8 + size + size % 2
-    return b""
-
-
-def _jpeg_exif(data: bytes) -> bytes:
-    """The EXIF segment (APP1) of a JPEG, or nothing."""
-    at = 2
-    while at + 4 <= len(data):
-        marker, kind, size = struct.unpack_from(">BBH", data, at)
-        if marker != 0xFF or kind in (0xDA, 0xD9):  # damaged, pixels begin, or the end
-            break
-        if kind == 0xE1 and data.startswith(b"Exif\0\0", at + 4):
-            return data[at + 10 : at + 2 + size]
-        at += 2 + size
-    return b""
-
-
-def _exif_texts(exif: bytes) -> dict[str, str]:
-    """``key:text`` fields of an EXIF block (a TIFF directory and its EXIF sub-directory)."""
+def _exif_texts(exif: bytes, source: Source, found: Texts) -> None:
+    """Fields ``key:text`` of an EXIF block: a TIFF directory, and the EXIF directory that it names (EXIF 2.32, 4.6)."""
     order = {b"II": "<", b"MM": ">"}.get(exif[:2])
-    if order is None:
-        return {}
-    found: dict[str, str] = {}
-    todo, seen = [struct.unpack_from(order + "I", exif, 4)[0]], set[int]()
-    while todo:
-        start = todo.pop()
-        seen.add(start)
-        for i in range(struct.unpack_from(order + "H", exif, start)[0]):
-            field = start + 2 + 12 * i
-            tag, kind, count, value = struct.unpack_from(order + "HHII", exif, field)
-            if tag == _EXIF_IFD and value not in seen:
-                todo.append(value)
-            if kind == 2 and count > 4:  # text, at an offset
-                raw = exif[value : value + count].rstrip(b"\0")
-                key, colon, text = raw.decode("utf-8", "replace").partition(":")
-                if colon and key.isidentifier():
-                    found.setdefault(key.lower(), text)
-    return found
+    try:
+        if order is not None:
+            (start,) = struct.unpack_from(order + "I", exif, 4)
+            for inner in _directory_texts(exif, start, order, source, found)[:1]:
+                _directory_texts(exif, inner, order, source, found)
+    except struct.error:  # cut off
+        return
+
+
+def _directory_texts(exif: bytes, start: int, order: str, source: Source, found: Texts) -> list[int]:
+    """Read the texts of one directory; the places of EXIF directories that it names."""
+    inner = []
+    for i in range(struct.unpack_from(order + "H", exif, start)[0]):
+        if not source.take_part():
+            break
+        tag, kind, count, value = struct.unpack_from(order + "HHII", exif, start + 2 + 12 * i)
+        if tag == _EXIF_IFD and value != start:
+            inner.append(value)
+        if kind == _TEXT and count > 4:  # shorter ones stand in the field itself
+            found.add_pair(exif[value : value + count].rstrip(b"\0"))
+    return inner

@@ -48,8 +48,8 @@ _EXTRA_SAMPLES, _PHOTOMETRIC, _PLANAR = 338, 262, 284
 """TIFF tags."""
 _PIXELS_AT_ONCE: Final = 1 << 17
 """Converted at a time: what stays in the processor's cache."""
-# The limit is checked by ourselves, see _check_size.
-warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+# Pillow warns of large pictures, whose size is checked here, and of damage in EXIF data, which is passed over.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def _ignore(message: str) -> None:

@@ -1,11 +1,11 @@
-"""Whether a picture, video or sound file is whole, told from its parts without decoding. Standard library only."""
+"""Whether a video or sound file is whole, told from its parts without decoding. Standard library only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipegraph.containers import EBML, PNG, SEGMENT, Part, Source, boxes, elements, png_chunks
+from pipegraph.containers import EBML, SEGMENT, Part, Source, boxes, elements
 
 _CLUSTER = b"\x1f\x43\xb6\x75"
 """The element of Matroska that holds pictures and sound of some seconds (RFC 9559)."""
@@ -15,28 +15,14 @@ def is_cut(path: Path) -> bool:
     """Whether a file ends before its contents do; False where that cannot be told."""
     with path.open("rb") as file:
         source = Source(file)
-        head = source.read(0, min(12, source.size))
-        if head.startswith(PNG):
-            return not any(chunk.kind == b"IEND" for chunk in png_chunks(source, 8, source.size))
-        if head.startswith(b"\xff\xd8\xff"):
-            return not _jpeg_ends(source)
+        head = source.read(0, min(12, source.size)).ljust(12, b"\0")
         if head.startswith(b"RIFF"):
-            return 8 + int.from_bytes(head[4:8], "little") > source.size and head[4:8] != b"\xff" * 4
+            return head[4:8] != b"\xff" * 4 and 8 + int.from_bytes(head[4:8], "little") > source.size
         if head.startswith(EBML):
             return any(part.stop > source.size for part in _segment_parts(source))
         if head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free"):
             return any(box.stop > source.size for box in boxes(source, 0, source.size))
         return False
-
-
-def _jpeg_ends(source: Source) -> bool:
-    """Whether the mark of the end stands behind the first pixels; cameras put things of their own behind it."""
-    at = 2
-    while source.take_part() and len(head := source.read(at, 4)) == 4 and head[0] == 0xFF:
-        at += 2 + int.from_bytes(head[2:], "big")
-        if head[1] == 0xDA:
-            return source.find(b"\xff\xd9", at) >= 0
-    return False
 
 
 def _segment_parts(source: Source) -> Iterator[Part]:

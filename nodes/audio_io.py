@@ -8,8 +8,10 @@ from typing import Annotated, Final
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.media_check import sound_fault
 from pipegraph.runtime.node import FileInput, RunContext, Step, node
 
+from .image_io import input_file
 from .wire import Audio
 
 _SOUNDS: Final = (
@@ -19,7 +21,7 @@ _SOUNDS: Final = (
 
 
 def _find(name: str) -> list[Path]:
-    return [paths.resolve("input", name.removesuffix(" [input]"))]
+    return [input_file(name)]
 
 
 def _names() -> list[str]:
@@ -27,7 +29,7 @@ def _names() -> list[str]:
 
 
 @node("LoadAudio", category="audio")
-def load_audio(audio: Annotated[str, FileInput(_find, _names)]) -> Audio:
+def load_audio(audio: Annotated[str, FileInput(_find, _names, sound_fault)]) -> Audio:
     """Load sound: all channels at the rate of the file.
 
     Args:
@@ -37,7 +39,7 @@ def load_audio(audio: Annotated[str, FileInput(_find, _names)]) -> Audio:
 
     from pipegraph.models.video.sound import read_sound
 
-    path = _find(audio)[0]
+    path = input_file(audio)
     try:
         sound = read_sound(str(path))
     except (av.FFmpegError, OSError) as e:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pipegraph.models import paths
+from pipegraph.models.media_check import picture_fault
 from pipegraph.runtime.node import FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
 
 from .wire import Image, Mask
@@ -20,16 +21,24 @@ if TYPE_CHECKING:
 _PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
+def input_file(name: str) -> Path:
+    """The file among the inputs that a name means; ComfyUI's mark of the folder, `` [input]``, is understood.
+
+    Raises:
+        LookupError: there is none.
+    """
+    return paths.resolve("input", name.removesuffix(" [input]"))
+
+
 def _find(name: str) -> list[Path]:
-    """The file that a picture's name means; ComfyUI's mark of the folder, `` [input]``, is understood."""
-    return [paths.resolve("input", name.removesuffix(" [input]"))]
+    return [input_file(name)]
 
 
 def _names() -> list[str]:
     return [n for n in paths.names("input") if n.lower().endswith(_PICTURES)]
 
 
-InputPicture = Annotated[str, FileInput(_find, _names)]
+InputPicture = Annotated[str, FileInput(_find, _names, picture_fault)]
 NamePrefix = Annotated[str, FileName(lambda prefix: _file_name(prefix, 1, 1, 0, datetime.now()))]
 
 
@@ -54,7 +63,7 @@ def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
     """
     from pipegraph.models.pictures import read_picture
 
-    return LoadedImage(*read_picture(_find(image)[0], ctx.warn))
+    return LoadedImage(*read_picture(input_file(image), ctx.warn))
 
 
 @node("LoadImageMask", category="image")
@@ -69,7 +78,7 @@ def load_image_mask(
     """
     from pipegraph.models.pictures import read_picture
 
-    colours, mask = read_picture(_find(image)[0], ctx.warn)
+    colours, mask = read_picture(input_file(image), ctx.warn)
     return mask if channel == "alpha" else colours[..., ("red", "green", "blue").index(channel)].contiguous()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Le
 
-from pipegraph.runtime.node import Auto, Step, Wire, node, outputs
+from pipegraph.models.media_check import frames_fault, video_size
+from pipegraph.runtime.node import Auto, Linked, Step, Wire, node, outputs
 
+from .image_io import input_file
 from .wire import Audio, Image, Video
 
 Fps = Annotated[float, Gt(0), Le(1000), Step(1), Auto("fps")]
@@ -52,7 +55,20 @@ class Components:
     fps: float
 
 
-@node("GetVideoComponents", category="image/video", title="Get Video Components")
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    """A video file whose frames are too many to be in memory at once."""
+    source, literals = linked.get("video", ("", {}))
+    if source != "LoadVideo" or not isinstance(name := literals.get("file"), str):
+        return
+    try:
+        size = video_size(input_file(name))
+    except (LookupError, OSError):  # is said of the node that loads it
+        return
+    if size and (why := frames_fault(*size)):
+        yield "video", f"{name}: {why}"
+
+
+@node("GetVideoComponents", category="image/video", title="Get Video Components", check=_check)
 def get_video_components(video: Video) -> Components:
     """Take a clip apart: all its frames at once, its sound, its rate.
 

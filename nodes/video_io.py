@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.media_check import video_fault
 from pipegraph.models.video.formats import CODECS, PICTURES, unfit
 from pipegraph.runtime.node import FileInput, Linked, NodeEvent, Progress, RunContext, Saved, Step, node
 
-from .image_io import NamePrefix, _file_name, write_pictures
+from .image_io import NamePrefix, _file_name, input_file, write_pictures
 from .wire import Image, Video
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ _CLIPS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp
 
 
 def _find(name: str) -> list[Path]:
-    return [paths.resolve("input", name.removesuffix(" [input]"))]
+    return [input_file(name)]
 
 
 def _names() -> list[str]:
     return [n for n in paths.names("input") if n.lower().endswith(_CLIPS)]
 
 
-InputClip = Annotated[str, FileInput(_find, _names)]
+InputClip = Annotated[str, FileInput(_find, _names, video_fault)]
 AnimationFps = Annotated[float, Ge(0.01), Le(1000), Step(0.01)]
 
 
@@ -48,7 +49,7 @@ def load_video(file: InputClip, ctx: RunContext) -> Video:
     """
     from pipegraph.models.video.read import read_video
 
-    video, said = read_video(_find(file)[0])
+    video, said = read_video(input_file(file))
     if said:
         ctx.warn(said)
     return video

@@ -379,6 +379,8 @@ class _Check:
                     hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
                 self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
                 return ()
+            for fault in filter(None, map(port.file.fault, known) if port.file.fault else ()):
+                self.bad("unusable_file", fault, use, input=port.name, got=shown(name))
         return known
 
     def link(self, use: NodeUse, port: Port, link: Link) -> int | None:

@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol
 
 from torch import Tensor
 
+from pipegraph.models.media_check import frames_fault
+
 Audio = dict[str, Any]
 """``{"waveform": float32 [B, channels, samples], "sample_rate": int}``, as on an AUDIO wire."""
 CHUNK: Final = 8
@@ -90,11 +92,17 @@ class Video:
         return self.frames.count / self.fps
 
     def images(self) -> Tensor:
-        """All frames [T, H, W, C] at once."""
+        """All frames [T, H, W, C] at once.
+
+        Raises:
+            ValueError: they are more than the machine has memory for.
+        """
         import torch
 
         if isinstance(self.frames, TensorFrames):
             return self.frames.images
+        if why := frames_fault(self.frames.count, self.frames.width, self.frames.height, self.frames.channels):
+            raise ValueError(why)
         found = torch.empty(self.frames.count, self.frames.height, self.frames.width, self.frames.channels)
         at = 0
         for part in self.frames.chunks():

@@ -21,6 +21,8 @@ import torch
 from PIL import Image, ImageSequence
 from torch import Tensor
 
+from pipegraph.models.media_check import COVER
+from pipegraph.models.media_open import open_media
 from pipegraph.models.pictures import DAMAGED as _BROKEN_PICTURE
 from pipegraph.models.pictures import FORMATS, as_stored, orientation_of, turned_size
 from pipegraph.models.whole import is_cut
@@ -37,8 +39,6 @@ _UNSTATED: Final = 2
 """Values of the colour space of a video frame (ITU-T H.273)."""
 _DAMAGED: Final = (av.FFmpegError, *_BROKEN_PICTURE)
 """What libraries raise for files that are damaged or something else."""
-_COVER: Final = 0x400
-"""Disposition of a stream that is one picture beside the sound (AV_DISPOSITION_ATTACHED_PIC)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def read_video(path: Path) -> tuple[Video, str]:
 
 
 def _from_container(path: Path) -> tuple[Video, str]:
-    with av.open(str(path)) as container:
+    with open_media(path) as container:
         stream = _pictures(container)
         base = stream.time_base or Fraction(1, 1000)
         held = [(p.pts, p.is_discard) for p in container.demux(stream) if p.size]
@@ -129,7 +129,7 @@ def _from_container(path: Path) -> tuple[Video, str]:
 def _pictures(container: Any) -> Any:
     """The first stream of pictures that is no cover."""
     for stream in container.streams.video:
-        if not getattr(stream, "disposition", 0) & _COVER:
+        if not getattr(stream, "disposition", 0) & COVER:
             return stream
     raise ValueError("it holds no moving pictures")
 
@@ -180,7 +180,7 @@ def _every(path: Path) -> Iterator[Any]:
 
 def _decoded(path: Path) -> Iterator[Any]:
     """Every picture of the first video stream, in the order of showing."""
-    with av.open(str(path)) as container:
+    with open_media(path) as container:
         stream = _pictures(container)
         stream.thread_type = "AUTO"
         names = {key.lower(): value for key, value in stream.metadata.items()}

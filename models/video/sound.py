@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pipegraph.models.media_open import open_media
+
 from .clip import Audio
 
 LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
@@ -89,7 +91,7 @@ def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
 
     With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
     """
-    with av.open(path) as container:
+    with open_media(path) as container:
         if not container.streams.audio:
             return None
         stream = container.streams.audio[0]

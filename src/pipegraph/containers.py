@@ -6,12 +6,12 @@ up, every walk through the file ends. Standard library only.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 from pipegraph.limits import MEDIA_PARTS, TEXT_BYTES
 
+_BLOCK: Final = 1 << 20
 EBML: Final = b"\x1aE\xdf\xa3"
 """The first bytes of Matroska and WebM."""
 PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -51,8 +51,12 @@ class Source:
 
     def find(self, mark: bytes, at: int) -> int:
         """The first place of ``mark`` from a place on; -1 if it is not there."""
-        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(mark, at)
+        while at < self.size:
+            block = self.read(at, min(_BLOCK, self.size - at))
+            if (place := block.find(mark)) >= 0:
+                return at + place
+            at += max(1, len(block) - len(mark) + 1)
+        return -1
 
     def take_part(self) -> bool:
         """Whether one more part may be looked at."""
@@ -115,6 +119,48 @@ def png_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
         stop = at + 8 + int.from_bytes(head[:4], "big")
         yield Part(head[4:], at + 8, stop)
         at = stop + 4
+
+
+def jpeg_segments(source: Source) -> Iterator[Part]:
+    """The segments of JPEG up to the one where pixels begin (ITU-T T.81, B.1.1)."""
+    at = 2
+    while source.take_part() and len(head := source.read(at, 4)) == 4 and head[0] == 0xFF:
+        stop = at + 2 + int.from_bytes(head[2:], "big")
+        yield Part(head[1:2], at + 4, stop)
+        if head[1] in (0xDA, 0xD9):
+            return
+        at = stop
+
+
+def gif_parts(source: Source) -> Iterator[Part]:
+    """Extensions (``!`` and their label) and pictures (``,``) of a GIF; what they hold stands in blocks (GIF89a)."""
+    at = 13 + _gif_colours(source.read(10, 1))
+    while source.take_part() and (mark := source.read(at, 1)):
+        if mark == b"!":
+            start, kind = at + 2, mark + source.read(at + 1, 1)
+        elif mark == b",":
+            start, kind = at + 11 + _gif_colours(source.read(at + 9, 1)), mark
+        else:
+            return
+        at = start
+        while source.take_part() and (size := source.number(at, 1)):
+            at += 1 + size
+        yield Part(kind, start, at)
+        at += 1
+
+
+def gif_data(blocks: bytes) -> bytes:
+    """What blocks of up to 255 bytes hold, each behind its length."""
+    pieces, at = [], 0
+    while at < len(blocks):
+        pieces.append(blocks[at + 1 : at + 1 + blocks[at]])
+        at += 1 + blocks[at]
+    return b"".join(pieces)
+
+
+def _gif_colours(flags: bytes) -> int:
+    """Bytes of a table of colours."""
+    return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
 
 
 def inside(walk: Walk, source: Source, part: Part, *kinds: bytes) -> Iterator[Part]:
