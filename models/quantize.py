@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels.hadamard import rotation_block
-from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 
@@ -86,9 +85,22 @@ def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str)
     return QWeight.of_rows(shape, parts, "fp8")
 
 
-def pack(layer: nn.Linear, weight: PackedWeight, format: str) -> None:
-    """Give a layer the weight; 8 bits by the user's choice allow kernels that round what goes in to 8 bits too."""
-    KernelLinear.pack(layer, weight, "fast" if format in _FAST else "exact")
+def choice(class_name: str, layer: str, shape: tuple[int, ...], format: str) -> tuple[str, str]:
+    """What one linear layer is kept in, and how exact its products are; two empty texts if it stays plain.
+
+    8 bits by the user's choice allow kernels that round what goes in to 8 bits, too; not for the output layer.
+
+    Args:
+        class_name: Of the network.
+        layer: Its name in the network.
+        shape: (N, K) of its weight.
+        format: One of ``FORMATS`` or ``CASTS``, empty for none.
+    """
+    if layer == OUTPUT and format in ("q8", "w4"):
+        return "q8", "exact"
+    if not format or kept(class_name, layer, shape, format):
+        return "", ""
+    return format, "fast" if format in _FAST else "exact"
 
 
 def quantized(network: nn.Module, format: str) -> nn.Module:
@@ -105,10 +117,9 @@ def quantized(network: nn.Module, format: str) -> nn.Module:
             continue
         if half and layer.weight.dtype == torch.float32:
             continue  # its results are too large for float16
-        if name == OUTPUT and format in ("q8", "w4"):
-            KernelLinear.pack(layer, quantized_weight(layer.weight.detach(), "q8"))
-        elif not kept(type(network).__name__, name, tuple(layer.weight.shape), format):
-            pack(layer, quantized_weight(layer.weight.detach(), format), format)
+        kind, precision = choice(type(network).__name__, name, tuple(layer.weight.shape), format)
+        if kind:
+            KernelLinear.pack(layer, quantized_weight(layer.weight.detach(), kind), precision)
     count_bytes(made)
     return made
 

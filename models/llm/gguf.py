@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,16 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
-from pipegraph.kernels.linear import PackedWeight
-from pipegraph.kernels.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 
-from ..loading.headers import Header, LoadError, read_header
+from ..loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
+from ..loading.headers import Header, read_header
+from ..loading.lock import imported
 from ..loading.pieces import Piece
 from ..loading.reading import Reader
+from ..loading.transformers_networks import empty_network, fill_named
 from ..quantize import count_bytes
 from .experts import PARTS
-from .gguf_families import FACTORS, TOP, Family, config_of, family_of
+from .gguf_families import FACTORS, Family, config_of, family_of, name_of
 from .gguf_tokenizer import gguf_tokenizer
 from .llm import LLM
 
@@ -63,88 +66,68 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
         LoadError: an architecture or a tensor that is not known, or one that is missing.
     """
     header = read_header(path)
-    family_of(header)
+    family = family_of(header)
     tokenizer = gguf_tokenizer(header.metadata, str(path))
-    network = _empty(header)
-    _fill(network, header, dtype, mapped)
-    if device.type != "cpu":
-        network.to(device)
+    network = _empty(header, family, dtype)
+    stored = _stored(header, family, network)
+    how = Filling(
+        origin=path, label=type(network).__name__, device=device, dtype=dtype,
+        place=partial(_placed, mapped=mapped), embed=partial(_embed, dtype=dtype, device=device),
+    )  # fmt: skip
+    pack_all(network, fill_named(network, stored, (), (), how))
+    if FACTORS[0] in header.tensors:
+        with Reader() as reader:
+            network.model.rotary_emb.inv_freq /= reader.dense(_pieces(header)[FACTORS[0]], torch.float32).to(device)
     count_bytes(network)
     return LLM.of(network, tokenizer, name or str(header.metadata.get("general.name") or path.stem))
 
 
-def _empty(header: Header) -> Any:
-    """The network without memory for its weights, but with its table of positions."""
-    import transformers
-
-    cls = getattr(transformers, family_of(header).network)
+def _empty(header: Header, family: Family, dtype: torch.dtype) -> Any:
+    """The network without memory for its weights; mixtures of experts with a layer for each kind of matrix."""
+    cls = imported("transformers", family.network)
     config = cls.config_class(**config_of(header))
     if FACTORS[1] in header.tensors:
         with Reader() as reader:
             for name in FACTORS[1:]:
                 key = name.removeprefix("rope_factors_").replace(".weight", "_factor")
                 config.rope_parameters[key] = reader.dense(_pieces(header)[name], torch.float32).tolist()
-    with torch.device("meta"):
-        network = cls(config)
-    rotary = network.model.rotary_emb
-    network.model.rotary_emb = type(rotary)(config=network.config)
+    network = empty_network(cls, config, dtype)
+    for path, part in list(network.named_modules()):
+        if path.endswith(".experts"):
+            _split_experts(part, dtype)
     return network
 
 
-def _fill(network: Any, header: Header, dtype: torch.dtype, mapped: bool) -> None:
-    """Give the network its tensors."""
-    pieces, family = _pieces(header), family_of(header)
-    factors, *_ = (pieces.pop(name, None) for name in FACTORS)
-    named = {_name(name, family, header.path): piece for name, piece in pieces.items()}
-    mixtures = {path: part for path, part in network.named_modules() if path.endswith(".experts")}
-    experts = {path: {x: named.pop(f"{path}.{x}.weight", None) for x in PARTS} for path in mixtures}
-    wanted = {n: p for n, p in network.named_parameters() if n.rpartition(".")[0] not in mixtures}
-    tied = network.config.tie_word_embeddings
-    if tied:
-        wanted.pop("lm_head.weight", None)
-    missing = wanted.keys() - named.keys()
-    missing |= {f"{path}.{x}" for path, parts in experts.items() for x, piece in parts.items() if piece is None}
-    if missing:
-        raise LoadError(f"{header.path}: tensors are missing: {', '.join(sorted(missing)[:5])}")
-    if extra := named.keys() - wanted.keys():
-        raise LoadError(f"{header.path}: tensors have no place in {type(network).__name__}: {sorted(extra)[:5]}")
-    with Reader() as reader:
-        for name, piece in named.items():
-            if piece.shape != tuple(wanted[name].shape):
-                raise LoadError(f"{header.path}: `{name}` is {list(piece.shape)}, not {list(wanted[name].shape)}")
-            if family.shifted and name.endswith("norm.weight"):
-                value: Tensor | GgufWeight = (reader.dense(piece, torch.float32) - 1).to(dtype)
-            else:
-                value = _read(reader, piece, dtype, _heads(name, network.config) if family.turned else 0)
-            _put(network, name, value, dtype, mapped)
-        for path, parts in experts.items():
-            for x, matrices in parts.items():
-                assert matrices is not None
-                _put_experts(mixtures[path], x, matrices, reader, dtype, mapped)
-        if factors is not None:
-            network.model.rotary_emb.inv_freq /= reader.dense(factors, torch.float32)
-    if tied:
-        weight = network.model.embed_tokens.weight
-        if isinstance(weight, GgufWeight):
-            KernelLinear.pack(network.lm_head, _kept(weight, mapped))
+def _split_experts(layer: Any, dtype: torch.dtype) -> None:
+    """Give a mixture a layer for the matrices of one kind of all its experts, one below the other."""
+    for name in PARTS:
+        rows, width = layer.intermediate_dim, layer.hidden_dim
+        rows, width = (width, rows) if name == "down" else (rows, width)
+        layer.add_module(name, nn.Linear(width, layer.num_experts * rows, bias=False, device="meta", dtype=dtype))
+    for name in ("gate_up_proj", "down_proj"):
+        layer._parameters.pop(name, None)
+
+
+def _stored(header: Header, family: Family, network: Any) -> dict[str, Stored]:
+    """The tensors of a file by transformers' names."""
+    stored: dict[str, Stored] = {}
+    for key, piece in _pieces(header).items():
+        if key in FACTORS:
+            continue
+        name = name_of(key, family, header.path)
+        heads = _heads(name, network.config) if family.turned else 0
+        if ".experts." in name:
+            piece = replace(piece, shape=(prod(piece.shape[:-1]), piece.shape[-1]))
+        if family.shifted and name.endswith("norm.weight"):
+            stored[name] = _Shifted(piece)
         else:
-            network.lm_head.weight = weight
+            stored[name] = _Turned(piece, heads) if heads else Plain(piece)
+    return stored
 
 
 def _pieces(header: Header) -> dict[str, Piece]:
     """Where the tensors of a file lie."""
     return {name: Piece(header.path, name, e.shape, e.dtype, e.begin) for name, e in header.tensors.items()}
-
-
-def _name(name: str, family: Family, path: Path) -> str:
-    """A tensor's name in transformers."""
-    stem, _, leaf = name.rpartition(".")
-    layer = re.fullmatch(r"blk\.(\d+)\.(\w+)", stem)
-    inner = family.names.get(layer[2]) if layer else None
-    whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else TOP.get(stem)
-    if whole is None:
-        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(family.names)}")
-    return f"{whole}.{leaf}"
 
 
 def _heads(name: str, config: Any) -> int:
@@ -159,51 +142,45 @@ def _in_order(rows: Tensor, heads: int) -> Tensor:
     return rows.view(heads, len(rows) // heads // 2, 2, *rows.shape[1:]).transpose(1, 2).reshape(rows.shape)
 
 
-def _read(reader: Reader, piece: Piece, dtype: torch.dtype, heads: int) -> Tensor | GgufWeight:
-    packed = reader.packed(piece)
-    if isinstance(packed, GgufWeight):
-        return GgufWeight(_in_order(packed.data, heads), packed.kind) if heads else packed
-    dense = reader.dense(piece, dtype)
-    return _in_order(dense, heads) if heads else dense
+@dataclass(frozen=True, slots=True)
+class _Turned(Plain):
+    """A projection whose rows llama.cpp stores in another order."""
+
+    heads: int
+
+    def packed(self, reader: Reader) -> Weight | None:
+        weight = reader.packed(self.piece)
+        assert weight is None or isinstance(weight, GgufWeight)
+        return weight and GgufWeight(_in_order(weight.data, self.heads), weight.kind)
+
+    def rows(self, reader: Reader) -> Iterator[Tensor]:
+        yield self.dense(reader, torch.float32)
+
+    def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
+        return _in_order(reader.dense(self.piece, dtype), self.heads)
 
 
-def _put(network: nn.Module, name: str, value: Tensor | GgufWeight, dtype: torch.dtype, mapped: bool) -> None:
-    path, _, leaf = name.rpartition(".")
-    owner = network.get_submodule(path)
-    scale = getattr(owner, "scalar_embed_scale", 1.0)  # Gemma's
-    if isinstance(value, Tensor):
-        owner._parameters[leaf] = nn.Parameter(value, requires_grad=False)
-        if scale != 1:
-            owner.embed_scale = torch.tensor(scale)
-    elif isinstance(owner, nn.Linear):
-        KernelLinear.pack(owner, _kept(value, mapped))
-    elif isinstance(owner, nn.Embedding):
-        made = PackedEmbedding(value, scale)
-        made.dtype = dtype
-        network.set_submodule(path, made)
-    else:
-        owner._parameters[leaf] = nn.Parameter(value.dequantize(dtype), requires_grad=False)
+class _Shifted(Plain):
+    """The weight of a norm that is stored with the 1 which the network adds to it."""
+
+    def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
+        return (reader.dense(self.piece, torch.float32) - 1).to(dtype)
 
 
-def _put_experts(layer: Any, name: str, piece: Piece, reader: Reader, dtype: torch.dtype, mapped: bool) -> None:
-    """Give a mixture the matrices of all its experts, one below the other in a layer of its own."""
-    experts, inner, width = layer.num_experts, layer.intermediate_dim, layer.hidden_dim
-    shape = (experts, width, inner) if name == "down" else (experts, inner, width)
-    if piece.shape != shape:
-        raise LoadError(f"{piece.file}: `{piece.key}` is {list(piece.shape)}, not {list(shape)}")
-    rows = replace(piece, shape=(shape[0] * shape[1], shape[2]))
-    with torch.device("meta"):
-        made = nn.Linear(shape[2], shape[0] * shape[1], bias=False)
-    value = _read(reader, rows, dtype, 0)
-    if isinstance(value, Tensor):
-        made.weight = nn.Parameter(value, requires_grad=False)
-    else:
-        KernelLinear.pack(made, _kept(value, mapped))
-    layer.add_module(name, made)
-    layer._parameters.pop("down_proj" if name == "down" else "gate_up_proj", None)
+def _embed(network: nn.Module, name: str, weight: Weight, *, dtype: torch.dtype, device: torch.device) -> None:
+    """Let an embedding look rows up in packed blocks."""
+    assert isinstance(weight, GgufWeight)
+    layer, _ = owner(network, name)
+    packed = PackedEmbedding(weight, getattr(layer, "scalar_embed_scale", 1.0))  # Gemma's
+    packed.dtype = dtype
+    network.set_submodule(name.removesuffix(".weight"), packed.to(device))
 
 
-def _kept(weight: GgufWeight, mapped: bool) -> PackedWeight:
+def _placed(weight: Weight, device: torch.device, *, mapped: bool) -> Weight:
+    return (_kept(weight, mapped) if isinstance(weight, GgufWeight) else weight).to(device)
+
+
+def _kept(weight: GgufWeight, mapped: bool) -> Weight:
     """A packed weight as it stays in memory."""
     if mapped or weight.kind not in _FAST:
         return weight

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from ..loading.headers import Header, LoadError
+from ..loading.language_names import LAYERS, check_names
+from ..loading.pieces import Piece
 
 _PLAIN: Final = {
     "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
@@ -49,6 +53,38 @@ def family_of(header: Header) -> Family:
         return FAMILIES[arch]
     known = ", ".join(FAMILIES)
     raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}")
+
+
+def name_of(name: str, family: Family, path: Path) -> str:
+    """A tensor's name in transformers.
+
+    Raises:
+        LoadError: it is not known.
+    """
+    stem, _, leaf = name.rpartition(".")
+    layer = re.fullmatch(r"blk\.(\d+)\.(\w+)", stem)
+    inner = family.names.get(layer[2]) if layer else None
+    whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else TOP.get(stem)
+    if whole is None:
+        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(family.names)}")
+    return f"{whole}.{leaf}"
+
+
+def check_header(header: Header) -> None:
+    """Refuse a file of a language model whose header shows that tensors are missing or do not fit.
+
+    Raises:
+        LoadError: names the tensors; also if the architecture is not known or a setting is missing.
+    """
+    family, config = family_of(header), config_of(header)
+    kind = {"gemma3": "gemma3_text"}.get(arch := header.metadata["general.architecture"], arch)
+    pieces = {
+        name_of(name, family, header.path): Piece(header.path, name, e.shape, e.dtype, e.begin)
+        for name, e in header.tensors.items()
+        if name not in FACTORS
+    }
+    if kind in LAYERS:
+        check_names(header.path, kind, pieces, config, writes=True)
 
 
 def told(header: Header, name: str, default: Any = None) -> Any:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .. import paths
 from ..loading.headers import LoadError, read_header, read_json, weight_files
+from ..loading.language_names import check_folder
 from .add import KNOWN
+from .gguf_families import check_header
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +54,9 @@ def files_of(name: str) -> list[Path]:
     """Every file that says something about the model's replies."""
     path = find(name)
     if path.is_file():
+        check_header(read_header(path))
         return [path]
+    check_folder(path, writes=True)
     small = [f for f in sorted(path.iterdir()) if f.suffix in (".json", ".jinja", ".txt", ".model") and f.is_file()]
     told = [f for f in small if f.name in ("config.json", "generation_config.json") or f.stem.startswith(_OF_TOKENIZER)]
     return [*told, *weight_files(path)]
@@ -92,27 +96,39 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
 
 
 def load_folder(
-    folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, name: str, tokenizer: Path | None = None
+    folder: Path,
+    device: torch.device,
+    dtype: torch.dtype,
+    quantize: str,
+    name: str,
+    tokenizer: Path | None = None,
+    *,
+    encodes: bool = False,
 ) -> LLM:
-    """Load a folder in transformers' layout; its tokenizer may lie elsewhere."""
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+    """Load a folder in transformers' layout.
 
-    from ..quantize import quantized
+    Args:
+        folder: With ``config.json`` and safetensors files.
+        device: Where the network is to lie.
+        dtype: What it computes in.
+        quantize: How to keep weights of linear layers that are stored plain, one of ``quantize.FORMATS``, or empty.
+        name: What it is called in errors and records.
+        tokenizer: The folder of its tokenizer, if that lies elsewhere.
+        encodes: Whether it only encodes text, and so needs no output layer.
+
+    Raises:
+        LoadError: a file cannot be read, or tensors are missing or do not fit.
+    """
+    from ..loading.language_folder import load_network
     from .llm import LLM
     from .tokenizer import Tokenizer
 
-    for file in weight_files(folder):
-        read_header(file)  # what is broken is said in our words
     config = read_json(folder / "config.json")
-    kind: Any = AutoModelForImageTextToText if config.get("model_type") in SEEING else AutoModelForCausalLM
+    network = load_network(folder, device, dtype, quantize, sees=config.get("model_type") in SEEING, encodes=encodes)
     try:
-        network: Any = kind.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, local_files_only=True, trust_remote_code=False
-        )
-        llm = LLM.of(network.to(device), Tokenizer.load(tokenizer or folder), name)
+        llm = LLM.of(network, Tokenizer.load(tokenizer or folder), name)
         if llm.vision and any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
             llm = replace(llm, vision=llm.vision.prepared(folder))
     except (ValueError, OSError, KeyError, ImportError) as e:
-        own = "; it needs code of its own, which is not run" if "auto_map" in config else ""
-        raise LoadError(f"{folder} ({config.get('model_type', 'no model_type')}) cannot be opened{own}: {e}") from e
-    return replace(llm, network=quantized(llm.network, quantize)) if quantize else llm  # type: ignore[arg-type]
+        raise LoadError(f"{folder} ({config.get('model_type', 'no model_type')}) cannot be opened: {e}") from e
+    return llm

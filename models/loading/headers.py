@@ -6,7 +6,7 @@ Torch-free; nothing is ever unpickled.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -135,20 +135,45 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files of a component folder: those of its index, or the one file.
+    """The safetensors files of a component folder: those that its index names, or the one file.
 
     Raises:
-        LoadError: there is none, or it cannot be told which.
+        LoadError: there is none, it is not clear which, or the files do not hold what the index says.
     """
-    if indexes := sorted(folder.glob("*.safetensors.index.json")):
-        return tuple(folder / name for name in sorted(set(read_json(indexes[0])["weight_map"].values())))
-    files = sorted(folder.glob("*.safetensors"))
-    # `x.fp16.safetensors` beside `x.safetensors` is the same in another type.
-    plain = [f for f in files if f.name.count(".") == 1] or files
-    if len(plain) == 1:
-        return (plain[0],)
-    if files:
-        raise LoadError(f"{folder} holds several weight files and no index: {', '.join(f.name for f in files)}")
+    indexes = _plain(folder.glob("*.safetensors.index.json"))
+    if len(indexes) == 1:
+        return _shards(folder, indexes[0])
+    files = _plain(folder.glob("*.safetensors"))
+    if len(files) == 1 and not indexes:
+        return (files[0],)
+    if several := indexes or files:
+        what = "indexes" if indexes else "weight files and no index"
+        raise LoadError(f"{folder} holds several {what}: {', '.join(f.name for f in several)}")
     others = [f.name for f in folder.iterdir() if f.suffix in (".bin", ".ckpt", ".pt", ".pth", ".msgpack", ".h5")]
     why = f"only {', '.join(others)}, which is not opened for safety" if others else "none"
     raise LoadError(f"{folder} should hold a .safetensors file; there is {why}")
+
+
+def _plain(files: Iterable[Path]) -> list[Path]:
+    """Files without those that are the same in another type: ``x.fp16.safetensors`` beside ``x.safetensors``."""
+    every = sorted(files)
+    fewest = min((f.name.count(".") for f in every), default=0)
+    return [f for f in every if f.name.count(".") == fewest]
+
+
+def _shards(folder: Path, index: Path) -> tuple[Path, ...]:
+    """The files that an index names, which must hold exactly the tensors that it says."""
+    where = read_json(index).get("weight_map")
+    if not isinstance(where, dict) or not where or not all(_is_file_name(name) for name in where.values()):
+        raise LoadError(f"{index}: its `weight_map` should give a file in this folder for each tensor")
+    files = tuple(folder / name for name in sorted(set(where.values())))
+    if absent := [f.name for f in files if not f.is_file()]:
+        raise LoadError(f"{folder} lacks {', '.join(absent)}, which {index.name} names: get the missing files")
+    stored = {(name, f.name) for f in files for name in read_header(f).tensors}
+    if wrong := sorted(name for name, _ in stored ^ set(where.items())):
+        raise LoadError(f"{folder}: its files and {index.name} do not agree about {', '.join(dict.fromkeys(wrong))}")
+    return files
+
+
+def _is_file_name(name: Any) -> bool:
+    return isinstance(name, str) and name == Path(name).name and name.endswith(".safetensors")

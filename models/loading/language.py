@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..llm.gguf_families import check_header
 from ..llm.load import SEEING, load_folder
 from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
 from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 from .headers import LoadError, read_header, read_json, weight_files
-from .language_file import kind_in, read_network, ties
+from .language_file import check_file, kind_in, read_network, ties
+from .language_names import HEADLESS, check_folder
 from .spiece import GEMMA_CHAT, load_spiece
 from .tokenizers import carries_spiece
 
@@ -102,11 +104,14 @@ def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
     """
     folder, kind = folder_of(path), kind_of(path)
     if _carries_tokenizer(path):
+        check_header(read_header(path))
         return [path]
     recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds] + [*known]
     tokenizer = tokenizer_files_of(path, recipes)
     if folder is None:
+        check_file(read_header(path), kind)
         return [path, *tokenizer]
+    check_folder(folder, writes=False)
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
     if pipeline_index(path):
@@ -166,18 +171,16 @@ def _load(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     tokenizer = tokenizer_of(path, [recipe])
     if kind_of(path) == TEXT_OF_VL:
         return _load_text_of_vl(folder, tokenizer, name, place)
-    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer)
+    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer, encodes=True)
 
 
 def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> LLM:
     """The text part of a Qwen2.5-VL, as HunyuanVideo 1.5's folders have it: where there are no pictures, a Qwen 2."""
-    from dataclasses import replace
-
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     from ..llm.llm import LLM
     from ..llm.tokenizer import Tokenizer
-    from ..quantize import quantized
+    from .language_folder import load_class
 
     told = {k: v for k, v in read_json(folder / "config.json").items() if k not in ("model_type", "architectures")}
     rope = told.get("rope_parameters") or told.pop("rope_scaling", None) or {}
@@ -185,11 +188,8 @@ def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> 
     rope = {"rope_type": "default", "rope_theta": theta}
     # There is no output layer: the embedding takes its place, so that nothing is made up.
     config = Qwen2Config(**told | {"rope_parameters": rope, "tie_word_embeddings": True})
-    network: Any = Qwen2ForCausalLM.from_pretrained(
-        folder, config=config, dtype=place.dtype, use_safetensors=True, local_files_only=True
-    )
-    llm = LLM.of(network.to(place.device), Tokenizer.load(tokenizer), name)
-    return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]
+    network = load_class(Qwen2ForCausalLM, config, folder, place.device, place.dtype, place.quantize)
+    return LLM.of(network, Tokenizer.load(tokenizer), name)
 
 
 def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
@@ -210,29 +210,24 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
     files = weight_files(folder) if folder else [path]
     if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
         return True
-    if kind == TEXT_OF_VL:
-        return False
     config = llm.network.config
-    return bool(config.tie_word_embeddings) if folder else ties(kind, config.get_text_config().hidden_size)
+    if folder:
+        return kind != TEXT_OF_VL and not getattr(config, HEADLESS, False)
+    return ties(kind, config.get_text_config().hidden_size)
 
 
 def load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     """The language model of a single safetensors file."""
-    from dataclasses import replace
-
     from ..llm.llm import LLM
     from ..llm.tokenizer import Tokenizer
-    from ..quantize import count_bytes, quantized
 
     kind = kind_of(path)
     if kind in CHATS and carries_spiece(path):
         tokenizer = load_spiece(path, CHATS[kind])
     else:
         tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
-    network = read_network(read_header(path), kind, place.dtype).to(place.device)
-    count_bytes(network)
-    llm = LLM.of(network, tokenizer, name)
-    return replace(llm, network=quantized(llm.network, place.quantize)) if place.quantize else llm  # type: ignore[arg-type]
+    network = read_network(read_header(path), kind, place.device, place.dtype, place.quantize)
+    return LLM.of(network, tokenizer, name)
 
 
 def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder | GlyphEncoder:

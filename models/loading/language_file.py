@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .headers import Header, LoadError
+from .language_names import check_names
+from .lock import imported
 from .pieces import Piece
 from .quantized import pieces_of
 
@@ -103,6 +105,27 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
     return {"text_config": text, "vision_config": vision, "tie_word_embeddings": tied}
 
 
+def _stored(header: Header, kind: str) -> dict[str, Piece]:
+    """The tensors of a file that the network reads."""
+    aside = _EYES if kind == "gemma3_text" else ()
+    return {n: p for n, p in pieces_of([header]).items() if n not in _NO_WEIGHTS and not n.startswith(aside)}
+
+
+def check_file(header: Header, kind: str) -> None:
+    """Refuse a file whose header shows that tensors of its language model are missing or do not fit.
+
+    Raises:
+        LoadError: names them.
+    """
+    pieces = _stored(header, kind)
+    check_names(header.path, kind, pieces, {}, writes=False, cut=kind == "qwen3_vl")
+    try:
+        config = config_of(kind, pieces)
+    except KeyError as e:
+        raise LoadError(f"{header.path}: tensors of {kind} are missing: {e.args[0]}") from e
+    check_names(header.path, kind, pieces, config.get("text_config", config), writes=False, cut=kind == "qwen3_vl")
+
+
 def _tower(pieces: Mapping[str, Piece], width: int) -> dict[str, Any]:
     """Settings of what Qwen3-VL sees with."""
     depth = _count(pieces, r"visual\.blocks\.(\d+)\.")
@@ -131,50 +154,40 @@ def _named(kind: str, name: str) -> str:
     return f"model.{name}" if name.startswith("visual.") else f"model.language_model.{name.removeprefix('model.')}"
 
 
-def read_network(header: Header, kind: str, dtype: torch.dtype) -> Any:
+def read_network(header: Header, kind: str, device: torch.device, dtype: torch.dtype, quantize: str = "") -> Any:
     """The network of a file, not on the kernel layer yet; packed weights stay packed.
+
+    Args:
+        header: Of the file.
+        kind: Its ``model_type``; see :func:`kind_in`.
+        device: Where it is to lie.
+        dtype: What it computes in.
+        quantize: How to keep weights of linear layers that are stored plain, one of ``quantize.FORMATS``, or empty.
 
     Raises:
         LoadError: a tensor is missing, has no place, or has another shape.
     """
-    import torch
-    import transformers
     from torch import nn
 
-    from pipegraph.kernels.modules import KernelLinear
-
+    from ..quantize import count_bytes
+    from .filling import Filling, pack_all
     from .reading import Reader
+    from .transformers_networks import empty_network, fill_network
 
-    aside = _EYES if kind == "gemma3_text" else ()
-    stored = {n: p for n, p in pieces_of([header]).items() if n not in _NO_WEIGHTS and not n.startswith(aside)}
-    cls: Any = getattr(transformers, _NETWORKS[kind])
-    with torch.device("meta"):
-        network = cls(cls.config_class(**config_of(kind, stored)))
+    stored = _stored(header, kind)
+    check_file(header, kind)
+    cls: Any = imported("transformers", _NETWORKS[kind])
+    network = empty_network(cls, cls.config_class(**config_of(kind, stored)), dtype)
     pieces = {_named(kind, name): piece for name, piece in stored.items()}
     smoothed = {name: pieces.pop(name) for name in [n for n in pieces if n.endswith(_SMOOTHED)]}
     if kind == "qwen3_vl" and "model.language_model.norm.weight" not in pieces:
         network.model.language_model.norm = nn.Identity()  # cut behind the layer that is read
-    wanted = dict(network.named_parameters())
-    if missing := sorted(wanted.keys() - pieces.keys()):
-        raise LoadError(f"{header.path}: tensors of {cls.__name__} are missing: {', '.join(missing[:5])}")
-    if extra := sorted(pieces.keys() - wanted.keys()):
-        raise LoadError(f"{header.path}: tensors have no place in {cls.__name__}: {', '.join(extra[:5])}")
+    how = Filling(origin=header.path, label=cls.__name__, device=device, dtype=dtype, quantize=quantize)
+    pack_all(network, fill_network(network, pieces, how))
     with Reader() as reader:
-        for name, parameter in wanted.items():
-            piece = pieces[name]
-            if piece.shape != tuple(parameter.shape):
-                raise LoadError(f"{header.path}: `{name}` is {list(piece.shape)}, not {list(parameter.shape)}")
-            path, _, leaf = name.rpartition(".")
-            owner = network.get_submodule(path)
-            packed = reader.packed(piece) if leaf == "weight" and isinstance(owner, nn.Linear) else None
-            if packed is not None:
-                KernelLinear.pack(owner, packed)
-            else:
-                owner._parameters[leaf] = nn.Parameter(reader.dense(piece, dtype), requires_grad=False)
         for name, piece in smoothed.items():
-            _smooth(network.get_submodule(name.removesuffix(_SMOOTHED)), reader.dense(piece, dtype))
-    _make_tables(network)
-    network.tie_weights()
+            _smooth(network.get_submodule(name.removesuffix(_SMOOTHED)), reader.dense(piece, dtype).to(device))
+    count_bytes(network)
     return network
 
 
@@ -184,18 +197,3 @@ def _smooth(layer: Any, factors: torch.Tensor) -> None:
         raise LoadError(f"`pre_quant_scale` {list(factors.shape)} does not fit a layer of {layer.in_features} inputs")
     layer.register_buffer("input_factors", factors)
     layer.register_forward_pre_hook(lambda own, given: (given[0] * own.input_factors.to(given[0].dtype),))
-
-
-def _make_tables(network: Any) -> None:
-    """Buffers that no file holds: wavelengths of positions, and the scale of Gemma's embedding."""
-    import torch
-
-    for name, part in list(network.named_modules()):
-        if not any(buffer.is_meta for buffer in part.buffers(recurse=False)):
-            continue
-        if hasattr(part, "scalar_embed_scale"):
-            part.embed_scale = torch.tensor(part.scalar_embed_scale)
-        elif hasattr(part, "config"):
-            network.set_submodule(name, type(part)(config=part.config))
-        else:
-            raise LoadError(f"{type(network).__name__} has a buffer in `{name}` that the loader does not know")

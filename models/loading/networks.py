@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
-from pipegraph.kernels.gguf_blocks import GgufWeight
-from pipegraph.kernels.linear import PackedWeight
-from pipegraph.kernels.modules import KernelLinear
-
-from ..quantize import count_bytes, kept, pack, quantized_rows
+from ..quantize import count_bytes
 from ..video import minimax_networks, wan_fun
-from .headers import LoadError
+from .building import empty_networks
+from .complete import refuse
+from .filling import Filling, Packed, check, fill, pack_all, plain
+from .lock import imported
 from .parts import ENCODERS, Part
 from .pieces import Piece
-from .reading import Reader
+from .transformers_networks import empty_network, fill_network
 
 MODULES: Final = {
     "FluxTransformer2DModel": "diffusers.models.transformers.transformer_flux",
@@ -79,31 +78,29 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     Raises:
         LoadError: a tensor is missing, has no place, or has another shape than the config says.
     """
-    network = _empty(part)
-    packed = _fill(network, part, device, dtype, quantize)
+    network = _empty(part, dtype)
+    how = Filling(origin=part.origin, label=part.class_name, device=device, dtype=dtype, quantize=quantize)
+    if part.kind in (*ENCODERS, "clip_vision"):
+        packed = fill_network(network, _prefixed(network, part.pieces), how)
+    else:
+        packed = _fill(network, part, how)
     network.eval().requires_grad_(False)
     if part.kind in ("transformer", "vae") and part.family.ready:
         part.family.ready(network)
     _install(network)
-    for name, (weight, format) in packed.items():
-        layer = network.get_submodule(name)
-        assert isinstance(layer, nn.Linear)
-        if format:
-            pack(layer, weight, format)
-        else:
-            KernelLinear.pack(layer, weight)
+    pack_all(network, packed)
     count_bytes(network)
     return network
 
 
-def _empty(part: Part) -> nn.Module:
+def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
     """The network without memory for its weights."""
-    cls: Any = getattr(import_module(MODULES[part.class_name]), part.class_name)
-    with torch.device("meta"), warnings.catch_warnings():
+    cls: Any = imported(MODULES[part.class_name], part.class_name)
+    if part.kind in (*ENCODERS, "clip_vision"):
+        return empty_network(cls, cls.config_class(**part.config), dtype)  # type: ignore[no-any-return]
+    with empty_networks(), warnings.catch_warnings():
         # FluxControlNetModel uses a class that diffusers itself calls deprecated.
         warnings.simplefilter("ignore", FutureWarning)
-        if part.kind in (*ENCODERS, "clip_vision"):
-            return cls(cls.config_class(**part.config))  # type: ignore[no-any-return]
         # What the class does not take, our families have put there; it would be told aloud.
         ours = {k: v for k, v in part.config.items() if k[0] != "_" and k not in signature(cls.__init__).parameters}
         made: nn.Module = cls.from_config({k: v for k, v in part.config.items() if k not in ours})
@@ -115,66 +112,53 @@ def _empty(part: Part) -> nn.Module:
         return made
 
 
-def _named(parts: tuple[str, ...], name: str) -> bool:
-    """Whether a parameter's name has one of these parts."""
-    return any(part in name.split(".") for part in parts)
-
-
 def _is_minimax(part: Part) -> bool:
     """Of a family whose networks keep some layers in float32, whatever the others compute in."""
     return "MiniMaxH3" in part.class_name
 
 
-def _fill(
-    network: nn.Module, part: Part, device: torch.device, dtype: torch.dtype, quantize: str
-) -> dict[str, tuple[PackedWeight, str]]:
-    """Give the network its tensors, all but the packed: those by layer, each with the format that was asked for."""
+def _prefixed(network: nn.Module, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+    """Names as this release of transformers has them: 4 has the prefix ``text_model.``, 5 has not."""
+    prefix = "text_model." if any(n.startswith("text_model.") for n, _ in network.named_parameters()) else ""
+    return {prefix + n: p for n, p in pieces.items()}
+
+
+def _fill(network: nn.Module, part: Part, how: Filling) -> Packed:
+    """Give a network of diffusers its tensors, all but the packed, which are returned."""
     parameters = dict(network.named_parameters())
-    parameters.pop("encoder.embed_tokens.weight", None)  # T5 has its embedding twice; the one is set to the other below
     held = {n: b for n, b in network.named_buffers() if n in part.pieces}  # what LTX's VAE knows of its latents
-    wanted: dict[str, Tensor] = {**parameters, **held}
-    # transformers 4 has the prefix, 5 has not; files come with both.
-    prefix = "text_model." if any(n.startswith("text_model.") for n in wanted) else ""
-    pieces = {prefix + n: p for n, p in part.pieces.items()}
-    _check_names(part, wanted, pieces)
+    places, stored = {**parameters, **held}, plain(part.pieces)
+    check(how.origin, how.label, places, stored)
+    packed = fill(network, places, stored, replace(how, dtype_of=_dtypes(network, part, how.dtype, held)))
+    if part.class_name in ("WanTransformer3DModel", "WanVACETransformer3DModel"):
+        network.rope = _rope(network, how.device)
+    if _is_minimax(part):
+        minimax_networks.fill_tables(network, how.device)
+    if part.class_name == "LTX2VocoderWithBWE":
+        network.resampler = _resampler(network).to(how.device)
+    left = [n for n, b in network.named_buffers() if b.is_meta and "rope." not in n]
+    refuse(how.origin, {f"{part.class_name} has buffers that the loader does not know": left})
+    return packed
+
+
+def _dtypes(
+    network: nn.Module, part: Part, dtype: torch.dtype, held: Collection[str]
+) -> Callable[[str, Tensor], torch.dtype]:
+    """The dtype of each tensor: what the network computes in; layers whose results are too large for float16 stay in
+    float32, and so are not packed either."""
     exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ())
     minimax = _is_minimax(part)
-    linears = {f"{n}.weight": n for n, m in network.named_modules() if isinstance(m, nn.Linear)}
-    packed: dict[str, tuple[PackedWeight, str]] = {}
-    with Reader() as reader:
-        for name, parameter in wanted.items():
-            piece = pieces[name]
-            if piece.shape != tuple(parameter.shape):
-                raise LoadError(f"{part.origin}: `{name}` is {list(piece.shape)}, its config says "
-                                f"{list(parameter.shape)}")  # fmt: skip
-            # Layers whose results are too large for float16 stay in float32, and so are not packed either.
-            whole = any(e in name for e in exact) if minimax else dtype == torch.float16 and _named(exact, name)
-            kind = torch.float32 if name in held or whole else dtype
-            if (layer := linears.get(name)) and kind == dtype:
-                if found := _packed(reader, piece, device):
-                    packed[layer] = found, ""
-                    continue
-                if quantize and not kept(part.class_name, layer, piece.shape, quantize):
-                    rows = (some.to(device) for some in reader.passing(piece))
-                    packed[layer] = quantized_rows(piece.shape, rows, quantize), quantize
-                    continue
-            _put(network, name, reader.dense(piece, kind).to(device))
-    if part.kind in ("t5", "byt5", "umt5"):
-        network.encoder.embed_tokens.weight = network.shared.weight  # type: ignore[union-attr]
-    if part.class_name in ("WanTransformer3DModel", "WanVACETransformer3DModel"):
-        network.rope = _rope(network, device)
-    if minimax:
-        minimax_networks.fill_tables(network, device)
-    if part.class_name == "LTX2VocoderWithBWE":
-        network.resampler = _resampler(network).to(device)
-    for name, buffer in list(network.named_buffers()):
-        if "rope." in name or name in held or not buffer.is_meta:
-            continue
-        if not name.endswith("position_ids"):
-            raise LoadError(f"{part.class_name} has a buffer `{name}` that the loader does not know")
-        parent, leaf = _owner(network, name)
-        parent._buffers[leaf] = torch.arange(buffer.shape[-1], device=device).expand(buffer.shape)
-    return packed
+
+    def dtype_of(name: str, _: Tensor) -> torch.dtype:
+        whole = any(e in name for e in exact) if minimax else dtype == torch.float16 and _named(exact, name)
+        return torch.float32 if name in held or whole else dtype
+
+    return dtype_of
+
+
+def _named(parts: tuple[str, ...], name: str) -> bool:
+    """Whether a parameter's name has one of these parts."""
+    return any(part in name.split(".") for part in parts)
 
 
 def _rope(network: Any, device: torch.device) -> nn.Module:
@@ -189,40 +173,6 @@ def _resampler(network: Any) -> nn.Module:
     ratio = network.config.output_sampling_rate // network.config.input_sampling_rate
     made: nn.Module = type(network.resampler)(ratio=ratio, window_type="hann", persistent=False)
     return made
-
-
-def _packed(reader: Reader, piece: Piece, device: torch.device) -> PackedWeight | None:
-    """A weight as its file has it packed; on an accelerator GGUF's blocks become what the kernels there read."""
-    weight = reader.packed(piece)
-    if weight is None or device.type == "cpu":
-        return weight
-    moved = weight.to(device)
-    return moved.to_qweight() if isinstance(moved, GgufWeight) and moved.exact else moved
-
-
-def _check_names(part: Part, wanted: Mapping[str, Any], pieces: Mapping[str, Piece]) -> None:
-    """Every parameter has its tensor and every tensor its parameter."""
-
-    def told(names: set[str]) -> str:
-        return ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-    if missing := wanted.keys() - pieces.keys():
-        raise LoadError(f"{part.origin}: tensors of {part.class_name} are missing: {told(missing)}")
-    if extra := pieces.keys() - wanted.keys():
-        raise LoadError(f"{part.origin}: tensors have no place in {part.class_name}: {told(extra)}")
-
-
-def _owner(network: nn.Module, name: str) -> tuple[nn.Module, str]:
-    path, _, leaf = name.rpartition(".")
-    return network.get_submodule(path), leaf
-
-
-def _put(network: nn.Module, name: str, tensor: Tensor) -> None:
-    parent, leaf = _owner(network, name)
-    if leaf in parent._buffers:
-        parent._buffers[leaf] = tensor
-    else:
-        parent._parameters[leaf] = nn.Parameter(tensor, requires_grad=False)
 
 
 def _install(network: nn.Module) -> None:

@@ -19,6 +19,7 @@ from ..family import Family
 from ..paths import pipeline_index
 from . import encoders, flux, hunyuan, ltx, ltx2, minimax, vae, wan
 from .card import component
+from .complete import check_blocks, refuse
 from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
@@ -35,6 +36,10 @@ PREFIXES: Final = (
 """What the parts' names begin with in files that hold several; the bare names last."""
 IGNORED: Final = ("logit_scale", "text_projection.weight", "position_ids", "spiece_model", "visual_projection.weight")
 """Ends of names that belong to no network of ours and change nothing."""
+_OWN_NAMES: Final = ("transformer", "controlnet")
+"""Kinds whose tensors have the names of their classes in folders."""
+_OF_BLOCKS: Final = ("transformer", "controlnet", *ENCODERS, "clip_vision")
+"""Kinds of networks that are lists of equal blocks."""
 _KIND_OF_CLASS: Final = {
     "AutoencoderKL": ("vae", "flux"), "CLIPTextModel": ("clip", "flux"), "T5EncoderModel": ("t5", "flux"),
     "AutoencoderKLWan": ("vae", "wan"), "UMT5EncoderModel": ("umt5", "wan"), "AutoencoderKLLTXVideo": ("vae", "ltxv"),
@@ -219,8 +224,16 @@ def _in_folder(folder: Path) -> Part | None:
         return None
     stored = _without_ignored(pieces_of(read_header(f) for f in weight_files(folder)))
     layout = next((x for x in _LAYOUTS if x.kind == kind and x.here(stored)), None)
-    made = stored if kind in ("transformer", "controlnet") or layout is None else layout.pieces(stored)[0]
-    return Part(kind, name, config, made, folder, family)
+    made, unknown = (stored, []) if kind in _OWN_NAMES or layout is None else layout.pieces(stored)
+    refuse(folder, {f"tensors have no place in {name}": unknown})
+    return _checked(Part(kind, name, config, made, folder, family))
+
+
+def _checked(part: Part) -> Part:
+    """A part of whose blocks none is missing."""
+    if part.kind in _OF_BLOCKS:
+        check_blocks(part.origin, part.class_name, part.pieces, part.config)
+    return part
 
 
 def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
@@ -238,7 +251,7 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
                 config = layout.config(made, base) | layout.told(told.get(layout.component, {}))
                 class_name = config.get("_class_name") or base["architectures"][0]
                 family = family_of_network(class_name, config) or FAMILIES[layout.family]
-                found[layout.kind] = Part(layout.kind, class_name, config, made, header.path, family)
+                found[layout.kind] = _checked(Part(layout.kind, class_name, config, made, header.path, family))
                 unknown += [prefix + n for n in strange]
                 left = {n: p for n, p in left.items() if not n.startswith(prefix)}
                 break

@@ -93,6 +93,8 @@ def test_which_file_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(
         '{"weight_map": {"a": "2.safetensors", "b": "1.safetensors"}}'
     )
+    for number, name in enumerate("ba", 1):
+        safetensors(tmp_path / f"{number}.safetensors", {name: entry(0, 8, [2])}, 8)
     assert weight_files(tmp_path) == (tmp_path / "1.safetensors", tmp_path / "2.safetensors")
 
 

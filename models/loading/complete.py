@@ -1,0 +1,80 @@
+"""What headers alone tell of tensors that are missing or have no place, before a library is imported. Torch-free.
+
+The whole rule, every tensor by name and shape, is kept when a network is filled (``filling.check``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from .headers import LoadError
+
+_LISTED: Final = 5
+"""Names that an error lists; the others are counted."""
+_BLOCK: Final = re.compile(r"((?:.*?\.)?(?:\w*blocks|layers|block))\.(\d+)\.(.+)")
+"""A tensor of a block: the list of blocks, the number of the block, and the name in the block."""
+_COUNTS: Final = {
+    "transformer_blocks": "num_layers", "blocks": "num_layers", "single_transformer_blocks": "num_single_layers",
+    "encoder.layers": "num_hidden_layers", "encoder.block": "num_layers",
+}  # fmt: skip
+"""Lists of blocks by the key of a config that says how long they are."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    every = list(names)
+    more = len(every) - _LISTED
+    return ", ".join(every[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def refuse(origin: Path, problems: Mapping[str, Iterable[str]]) -> None:
+    """Raise one LoadError for all problems that have names.
+
+    Args:
+        origin: The file or folder that the user named.
+        problems: Names of tensors by what is wrong with them.
+    """
+    sentences = [f"{problem}: {listed(names)}" for problem, names in problems.items() if names]
+    if sentences:
+        raise LoadError(f"{origin}: {'; '.join(sentences)}")
+
+
+def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Mapping[str, Any]) -> None:
+    """Refuse a network of equal blocks that lacks a block, or a tensor which most blocks have.
+
+    Args:
+        origin: The file or folder that the user named.
+        class_name: Of the network.
+        names: Of its tensors, as its class names them.
+        config: Of the class.
+
+    Raises:
+        LoadError: names what is missing, and blocks that the config does not know.
+    """
+    missing: list[str] = []
+    surplus: list[str] = []
+    for path, blocks in _blocks(names).items():
+        count = config.get(_COUNTS.get(path, ""))
+        length = count if isinstance(count, int) else 1 + max(blocks)
+        missing += [f"{path}.{i}.*" for i in range(length) if i not in blocks]
+        surplus += [f"{path}.{i}.*" for i in sorted(blocks) if i >= length]
+        most = Counter(name for block in blocks.values() for name in block)
+        usual = [name for name, times in most.items() if times * 2 > len(blocks)]
+        missing += [f"{path}.{i}.{n}" for i, block in sorted(blocks.items()) for n in usual if n not in block]
+    refuse(
+        origin,
+        {f"tensors of {class_name} are missing": missing, f"tensors have no place in {class_name}": surplus},
+    )
+
+
+def _blocks(names: Iterable[str]) -> dict[str, dict[int, set[str]]]:
+    """The names in each block of each list of blocks."""
+    lists: dict[str, dict[int, set[str]]] = {}
+    for match in filter(None, map(_BLOCK.fullmatch, names)):
+        path, number, rest = match.groups()
+        lists.setdefault(path, {}).setdefault(int(number), set()).add(rest)
+    return lists

@@ -1,0 +1,215 @@
+"""Give a network its tensors, one at a time, out of files: the one way for every network.
+
+Every tensor must have its place and every place its tensor, by name and shape. All that does not fit is one error,
+before a tensor is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from pipegraph.kernels.gguf_blocks import GgufWeight
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qweight import QWeight
+
+from ..quantize import choice, quantized_rows
+from .complete import refuse
+from .pieces import Piece
+from .reading import DTYPES, Reader
+
+Weight = QWeight | GgufWeight
+"""A matrix as it is packed."""
+
+
+class Stored(Protocol):
+    """A tensor of a network, as files have it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def packed(self, reader: Reader) -> Weight | None:
+        """The matrix as it is packed; None if it is not."""
+
+    def rows(self, reader: Reader) -> Iterator[Tensor]:
+        """The rows of a matrix in a float type, some at a time."""
+
+    def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
+        """The tensor in a dtype, mapped if it is stored just so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A tensor that is stored as it is wanted."""
+
+    piece: Piece
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.piece.shape
+
+    def packed(self, reader: Reader) -> Weight | None:
+        return reader.packed(self.piece)
+
+    def rows(self, reader: Reader) -> Iterator[Tensor]:
+        return reader.passing(self.piece)
+
+    def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
+        return reader.dense(self.piece, dtype)
+
+
+def plain(pieces: Mapping[str, Piece]) -> dict[str, Stored]:
+    """Pieces that are stored as they are wanted."""
+    return {name: Plain(piece) for name, piece in pieces.items()}
+
+
+def to_device(weight: Weight, device: torch.device) -> Weight:
+    """A packed weight where it is used; an accelerator gets GGUF's blocks in the order that its kernels read."""
+    if device.type == "cpu":
+        return weight
+    moved = weight.to(device)
+    return moved.to_qweight() if isinstance(moved, GgufWeight) and moved.exact else moved
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filling:
+    """How a network is filled."""
+
+    origin: Path
+    """The file or folder that the user named."""
+    label: str
+    """Class of the network, for errors and for the list of fragile layers."""
+    device: torch.device
+    dtype: torch.dtype
+    """What the network computes in."""
+    quantize: str = ""
+    """How weights of linear layers that are stored plain are kept, one of ``quantize.FORMATS`` or ``CASTS``."""
+    dtype_of: Callable[[str, Tensor], torch.dtype] | None = None
+    """The dtype of a tensor by its name and its empty place; ``dtype`` for all if there is none."""
+    place: Callable[[Weight, torch.device], Weight] = to_device
+    """What becomes of the weight of a linear layer that the file has packed."""
+    embed: Callable[[nn.Module, str, Weight], None] | None = None
+    """Keeps a packed embedding packed; without it embeddings are unpacked."""
+
+
+Packed = dict[str, tuple[Weight, str]]
+"""Packed weights by layer, each with how exact its products are."""
+
+
+def check(
+    origin: Path,
+    label: str,
+    places: Mapping[str, Tensor],
+    stored: Mapping[str, Stored],
+    missing: Iterable[str] = (),
+    surplus: Iterable[str] = (),
+) -> None:
+    """Refuse tensors that do not fit a network.
+
+    Args:
+        origin: The file or folder that the user named.
+        label: Class of the network.
+        places: Its empty tensors.
+        stored: What there is for them.
+        missing: Names of files that are missing besides.
+        surplus: Names in files that stand for no place.
+
+    Raises:
+        LoadError: tensors are missing, have no place, have another shape, or are codes without a scale; names them.
+    """
+    common = [n for n in places if n in stored]
+    shapes = [
+        f"`{n}` is {list(stored[n].shape)}, its config says {list(places[n].shape)}"
+        for n in common
+        if tuple(stored[n].shape) != tuple(places[n].shape)
+    ]
+    refuse(
+        origin,
+        {
+            f"tensors of {label} are missing": sorted({*missing, *(places.keys() - stored.keys())}),
+            f"tensors have no place in {label}": sorted({*surplus, *(stored.keys() - places.keys())}),
+            f"tensors do not fit {label}": shapes,
+            "tensors are whole numbers without a scale": [n for n in common if _is_codes(places[n], stored[n])],
+        },
+    )
+
+
+def _is_codes(place: Tensor, stored: Stored) -> bool:
+    """Whether a float tensor is stored as integers, and no scale says what they stand for."""
+    if not place.is_floating_point() or not isinstance(stored, Plain) or stored.piece.scale is not None:
+        return False
+    dtype = DTYPES.get(stored.piece.dtype)
+    return dtype is not None and not dtype.is_floating_point
+
+
+def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, Stored], how: Filling) -> Packed:
+    """Give an empty network its tensors, but for packed weights, which are returned: see :func:`pack_all`.
+
+    Besides what the network holds, there is never more than one tensor in memory.
+
+    Args:
+        network: On the meta device, not on the kernel layer yet.
+        places: Its empty parameters and buffers that files hold, by name.
+        stored: What there is for each of them; see :func:`check`.
+        how: Where to, and in which types.
+    """
+    packed: Packed = {}
+    with Reader() as reader:
+        for name, empty in places.items():
+            dtype = how.dtype_of(name, empty) if how.dtype_of else how.dtype
+            layer = _layer(network, name) if dtype == how.dtype else ""
+            if layer and (weight := _weight(reader, stored[name], layer, how)):
+                packed[layer] = weight
+            elif how.embed and _is_embedding(network, name) and (rows := stored[name].packed(reader)):
+                how.embed(network, name, rows)
+            else:
+                put(network, name, stored[name].dense(reader, dtype).to(how.device))
+    return packed
+
+
+def pack_all(network: nn.Module, packed: Packed) -> None:
+    """Give linear layers their packed weights."""
+    for name, (weight, precision) in packed.items():
+        layer = network.get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        KernelLinear.pack(layer, weight, precision)
+
+
+def _layer(network: nn.Module, name: str) -> str:
+    """The linear layer whose weight this is; empty if it is something else."""
+    parent, leaf = owner(network, name)
+    return name.removesuffix(".weight") if leaf == "weight" and isinstance(parent, nn.Linear) else ""
+
+
+def _is_embedding(network: nn.Module, name: str) -> bool:
+    return isinstance(owner(network, name)[0], nn.Embedding)
+
+
+def _weight(reader: Reader, stored: Stored, layer: str, how: Filling) -> tuple[Weight, str] | None:
+    """The weight of a linear layer, packed by its file or to be quantized; None if it stays plain."""
+    if (weight := stored.packed(reader)) is not None:
+        return how.place(weight, how.device), "exact"
+    kind, precision = choice(how.label, layer, stored.shape, how.quantize)
+    if not kind:
+        return None
+    return quantized_rows(stored.shape, (rows.to(how.device) for rows in stored.rows(reader)), kind), precision
+
+
+def owner(network: nn.Module, name: str) -> tuple[nn.Module, str]:
+    """The module that holds a tensor, and what it is called there."""
+    path, _, leaf = name.rpartition(".")
+    return network.get_submodule(path), leaf
+
+
+def put(network: nn.Module, name: str, tensor: Tensor) -> None:
+    """Give a network a parameter, or a buffer where the name is one."""
+    parent, leaf = owner(network, name)
+    if leaf in parent._buffers:
+        parent._buffers[leaf] = tensor
+    else:
+        parent._parameters[leaf] = nn.Parameter(tensor, requires_grad=False)

@@ -1,0 +1,299 @@
+"""Networks of transformers: empty ones, the names that older files have, tied tensors, and buffers that no file holds.
+
+transformers itself would make up what is missing and drop what has no place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from ..quantize import choice, quantized_rows
+from .building import empty_networks
+from .complete import listed, refuse
+from .filling import Filling, Packed, Plain, Stored, Weight, check, fill, owner, put
+from .headers import LoadError
+from .lock import LOCK
+from .pieces import Piece
+from .reading import Reader
+
+_COMPUTED: Final = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
+"""Buffers that older files hold and newer networks compute."""
+
+
+def empty_network(cls: Any, config: Any, dtype: torch.dtype) -> Any:
+    """A network of transformers on the meta device."""
+    for part in (config, *(getattr(config, key, None) for key in config.sub_configs)):
+        if part is not None:
+            part.dtype = dtype
+    with empty_networks(dtype):
+        return cls(config)
+
+
+@dataclass(eq=False)
+class _Joined:
+    """Stored tensors that together make some tensors of a network, e.g. the matrices of each expert."""
+
+    network: Any
+    converter: Any
+    """Of transformers."""
+    target: str
+    """First of what is made."""
+    parts: dict[str, list[tuple[str, Piece]]] = field(default_factory=dict)
+    """Names and pieces by the converter's pattern that they match, in order."""
+    ready: dict[str, Tensor] = field(default_factory=dict)
+    """What was made and has not been taken yet."""
+
+    def convert(self, read: Callable[[Piece], Tensor]) -> dict[str, Tensor]:
+        """All that is made, by name."""
+        converter = deepcopy(self.converter)
+        for pattern, parts in self.parts.items():
+            for name, piece in parts:
+                converter.add_tensor(self.target, name, pattern, read(piece))
+        tensors = converter.convert(self.target, model=self.network, config=self.network.config)
+        return {name: value[0] if isinstance(value, list) else value for name, value in tensors.items()}
+
+    def take(self, name: str, reader: Reader, dtype: torch.dtype) -> Tensor:
+        if name not in self.ready:
+            self.ready = self.convert(lambda piece: reader.dense(piece, dtype))
+        return self.ready.pop(name)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for parts in self.parts.values() for name, _ in parts]
+
+    def gaps(self) -> list[str]:
+        """Names that are missing between numbered ones, e.g. of an expert: those behind would move up."""
+        numbered = [_numbered([name.split(".") for name, _ in parts]) for parts in self.parts.values()]
+        count = 1 + max((max(numbers) for _, numbers in numbered if numbers), default=-1)
+        return [pattern.format(i) for pattern, numbers in numbered if numbers for i in range(count) if i not in numbers]
+
+
+def _numbered(names: list[list[str]]) -> tuple[str, set[int]]:
+    """The number in which names differ: a pattern with ``{}`` in its place, and its values; empty if there is none."""
+    first = names[0]
+    for place, text in enumerate(first):
+        values = {name[place] for name in names}
+        if text.isdigit() and len(values) > 1:
+            return ".".join([*first[:place], "{}", *first[place + 1 :]]), {int(v) for v in values}
+    return "", set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """One tensor of those that a :class:`_Joined` makes."""
+
+    source: _Joined
+    name: str
+    shape: tuple[int, ...]
+
+    def packed(self, reader: Reader) -> Weight | None:
+        return None
+
+    def rows(self, reader: Reader) -> Iterator[Tensor]:
+        yield self.dense(reader, torch.float32)
+
+    def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
+        return self.source.take(self.name, reader, dtype).contiguous()
+
+
+def fill_network(network: Any, pieces: Mapping[str, Piece], how: Filling) -> Packed:
+    """Give an empty network of transformers all its tensors but for packed weights, which are returned.
+
+    Args:
+        network: On the meta device.
+        pieces: The tensors of its files by stored name; older names that transformers knows are understood.
+        how: Where to, and in which types.
+
+    Raises:
+        LoadError: a tensor is missing, has no place or does not fit. Nothing was read then.
+    """
+    return fill_named(network, *_renamed(network, pieces, how), how)
+
+
+def fill_named(
+    network: Any, stored: Mapping[str, Stored], missing: Sequence[str], surplus: Sequence[str], how: Filling
+) -> Packed:
+    """The same for tensors that are named as in the network.
+
+    Args:
+        network: On the meta device.
+        stored: What there is for its tensors.
+        missing: Names of files that are missing besides; see :func:`filling.check`.
+        surplus: Names in files that stand for no place.
+        how: Where to, and in which types.
+    """
+    shared = _shared(network, stored)
+    places = {n: t for n, t in network.state_dict().items() if n not in shared}
+    check(how.origin, how.label, places, stored, missing, surplus)
+    packed = fill(network, places, stored, replace(how, dtype_of=_dtypes(network, how.dtype)))
+    _tie(network, stored, packed, how)
+    _compute_buffers(network, how.device)
+    return packed
+
+
+def _renamed(network: Any, pieces: Mapping[str, Piece], how: Filling) -> tuple[dict[str, Stored], list[str], list[str]]:
+    """The tensors of files by the names of the network, and the names that are missing or have no place."""
+    from transformers.conversion_mapping import get_model_conversion_mapping
+
+    with LOCK:
+        mapping = get_model_conversion_mapping(network)
+    places, ignored = network.state_dict(), _ignored(network)
+    stored, joined, surplus = dict[str, Stored](), dict[str, _Joined](), list[str]()
+    for name, target, converter, pattern in _targets(pieces, mapping, network, places):
+        if target in places and converter is not None:
+            group = joined.setdefault(target, _Joined(network, converter, target))
+            group.parts.setdefault(pattern, []).append((name, pieces[name]))
+        elif target in places and target not in stored:
+            stored[target] = Plain(pieces[name])
+        elif not (ignored and (ignored.search(target) or ignored.search(name))):
+            surplus.append(name)
+    missing = []
+    for target, group in joined.items():
+        gaps = group.gaps()
+        missing += gaps
+        stored |= {target: _Taken(group, target, tuple(places[target].shape))} if gaps else _outcome(group, how)
+    return stored, missing, surplus
+
+
+def _targets(
+    names: Iterable[str], mapping: Sequence[Any], network: Any, places: dict[str, Tensor]
+) -> Iterator[tuple[str, str, Any, str]]:
+    """Each stored name with what it is called in the network; and where it is to be joined with others, the converter
+    of transformers that does so and the pattern of it that the name matches."""
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
+
+    renamings = [m for m in mapping if isinstance(m, WeightRenaming)]
+    converters = [m for m in mapping if isinstance(m, WeightConverter)]
+    by_pattern = {p: m for m in converters for p in m.source_patterns}
+    prefix = network.base_model_prefix
+    for name in sorted(names, key=dot_natural_key):  # expert 2 before expert 10
+        target, pattern = rename_source_key(name, renamings, converters, prefix, places)
+        if target not in places:  # the tables may rename what has its new name already
+            plain, _ = rename_source_key(name, [], [], prefix, places)
+            target, pattern = (plain, None) if plain in places else (target, pattern)
+        yield name, target, by_pattern[pattern] if pattern else None, pattern or ""
+
+
+def _outcome(group: _Joined, how: Filling) -> dict[str, Stored]:
+    """What a group of stored tensors makes; tried on tensors without memory."""
+    try:
+        tensors = group.convert(lambda piece: torch.empty(piece.shape, device="meta"))
+    except (ValueError, RuntimeError, IndexError) as e:
+        raise LoadError(f"{how.origin}: tensors do not fit together: {listed(group.names)} ({e})") from e
+    return {name: _Taken(group, name, tuple(value.shape)) for name, value in tensors.items()}
+
+
+def _ignored(network: Any) -> re.Pattern[str] | None:
+    """Names that transformers leaves out of this network on purpose, e.g. of layers for speculative decoding."""
+    buffers = [name for name, _ in network.named_buffers()]
+    computed = [p for p in _COMPUTED if any(re.search(p, name) for name in buffers)]
+    patterns = [*(network._keys_to_ignore_on_load_unexpected or ()), *computed]
+    return re.compile("|".join(f"({p})" for p in patterns)) if patterns else None
+
+
+def _dtypes(network: Any, dtype: torch.dtype) -> Callable[[str, Tensor], torch.dtype]:
+    """The dtype of each tensor: that of the empty network, or float32 where the class insists on it."""
+    from transformers.core_model_loading import build_glob_alternation
+
+    plan = network._get_dtype_plan(dtype)
+    whole = build_glob_alternation([*plan])[0] if plan else None
+
+    def dtype_of(name: str, empty: Tensor) -> torch.dtype:
+        return torch.float32 if whole and whole.search(name) else empty.dtype
+
+    return dtype_of
+
+
+def _shared(network: Any, stored: Mapping[str, Stored]) -> set[str]:
+    """Names that files need not have because another name shares their tensor; one of those that share is left."""
+    names = set()
+    for target, source in network.all_tied_weights_keys.items():
+        if target not in stored:
+            names.add(target)
+        elif source not in stored:
+            names.add(source)
+    return names
+
+
+def _tie(network: Any, stored: Mapping[str, Stored], packed: Packed, how: Filling) -> None:
+    """Let names that are tied share one tensor, unless the files have two that differ."""
+    for target, source in list(network.all_tied_weights_keys.items()):
+        if target in stored and source in stored and _differ(network, target, source):
+            network.all_tied_weights_keys.pop(target)
+            continue
+        kept, other = (source, target) if source in stored else (target, source)
+        _share(network, kept, other, packed, how)
+
+
+def _differ(network: Any, first: str, second: str) -> bool:
+    """Whether two tensors of a network differ, or are not both plain."""
+    one, two = (_value(network, name) for name in (first, second))
+    both = isinstance(one, Tensor) and isinstance(two, Tensor)
+    return not both or bool(one.is_meta or two.is_meta or not torch.equal(one, two))
+
+
+def _value(network: Any, name: str) -> Any:
+    layer, leaf = owner(network, name)
+    return getattr(layer, leaf)
+
+
+def _share(network: Any, kept: str, other: str, packed: Packed, how: Filling) -> None:
+    """Let a tensor have a second name; a linear layer with that name may be quantized while an embedding stays."""
+    weight, (layer, leaf) = _value(network, kept), owner(network, other)
+    path = other.removesuffix(f".{leaf}")
+    if not isinstance(weight, Tensor):
+        packed[path] = how.place(weight, how.device), "exact"
+        return
+    setattr(layer, leaf, weight)
+    kind, precision = choice(how.label, path, tuple(weight.shape), how.quantize)
+    if kind and isinstance(layer, nn.Linear):
+        packed[path] = quantized_rows(tuple(weight.shape), [weight.detach()], kind), precision
+
+
+def _compute_buffers(network: Any, device: torch.device) -> None:
+    """Make the buffers that no file holds, e.g. wavelengths of positions, as transformers does.
+
+    Raises:
+        LoadError: there is one that transformers does not make.
+    """
+    empty = {name: buffer for name, buffer in network.named_buffers() if buffer.is_meta}
+    makers = {path for name in empty for path in _above(name)}
+    for name, buffer in empty.items():
+        put(network, name, torch.full_like(buffer, _unset(buffer.dtype), device=device))
+    # transformers' marks for what it must not change.
+    for tensor in (*network.parameters(), *(b for n, b in network.named_buffers() if n not in empty)):
+        tensor._is_hf_initialized = True
+    for path, module in network.named_modules():
+        module._is_hf_initialized = path not in makers
+    with LOCK:
+        network.initialize_weights()
+    left = [n for n, b in network.named_buffers() if n in empty and b.numel() and bool(_is_unset(b).all())]
+    refuse(Path(type(network).__name__), {"buffers that the loader does not know": left})
+
+
+def _above(name: str) -> list[str]:
+    """The paths of all modules that hold a tensor, directly or not."""
+    parts = name.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts))]
+
+
+def _unset(dtype: torch.dtype) -> float | int | bool:
+    """A value that no computed buffer has everywhere."""
+    if dtype.is_floating_point:
+        return math.nan
+    return False if dtype == torch.bool else torch.iinfo(dtype).min
+
+
+def _is_unset(buffer: Tensor) -> Tensor:
+    if buffer.dtype == torch.bool:
+        return torch.zeros(1, dtype=torch.bool)
+    return buffer.isnan() if buffer.is_floating_point() else buffer == torch.iinfo(buffer.dtype).min
