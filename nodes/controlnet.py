@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Step, node, outputs
+from pipegraph.runtime.node import NotBelow, Step, node, outputs
 
 from .wire import Conditioning, ControlNet, Image, Vae
 
@@ -33,7 +33,7 @@ def apply_control_net(
     image: Image,
     strength: Strength = 1.0,
     start_percent: Percent = 0.0,
-    end_percent: Percent = 1.0,
+    end_percent: Annotated[Percent, NotBelow("start_percent")] = 1.0,
     vae: Vae | None = None,
 ) -> Controlled:
     """Let a ControlNet steer the picture by a hint: edges, depth and the like. Several can follow one another.
@@ -53,8 +53,6 @@ def apply_control_net(
     """
     from pipegraph.models.control import Control
 
-    if start_percent > end_percent:
-        raise ValueError(f"start_percent {start_percent:g} lies after end_percent {end_percent:g}")
     if strength == 0:
         return Controlled(positive, negative)
     control = Control(control_net, image, strength, start_percent, end_percent, vae)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Linked, RunContext, Step, node
+from pipegraph.runtime.node import Linked, NotBelow, RunContext, Step, node
 
 from .wire import Model
 
@@ -48,7 +48,7 @@ def skip_layer_guidance_dit(
     single_layers: str = "7, 8, 9",
     scale: Annotated[float, Ge(0), Le(10), Step(0.1)] = 3.0,
     start_percent: Percent = 0.01,
-    end_percent: Percent = 0.15,
+    end_percent: Annotated[Percent, NotBelow("start_percent")] = 0.15,
     rescaling_scale: Factor = 0.0,
 ) -> Model:
     """Guide away from what the network makes without some of its layers: firmer structure for one call more a step.
@@ -78,7 +78,7 @@ def skip_layer_guidance_dit_simple(
     double_layers: str = "7, 8, 9",
     single_layers: str = "7, 8, 9",
     start_percent: Percent = 0.0,
-    end_percent: Percent = 1.0,
+    end_percent: Annotated[Percent, NotBelow("start_percent")] = 1.0,
 ) -> Model:
     """Let the negative prediction be made without some of the network's layers.
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Auto, Step, node, outputs
+from pipegraph.runtime.node import Auto, NotBelow, Step, node, outputs
 
+from .amounts import pictures
 from .wire import Image, Mask
 
 Method = Literal["nearest-exact", "bilinear", "area", "bicubic", "lanczos"]
@@ -34,7 +35,7 @@ class ImageAndMask:
     MASK: Mask
 
 
-@node("EmptyImage", category="image")
+@node("EmptyImage", category="image", size=pictures())
 def empty_image(
     width: Pixels = 512,
     height: Pixels = 512,
@@ -55,7 +56,7 @@ def empty_image(
     return rgb.expand(batch_size, height, width, 3).contiguous()
 
 
-@node("ImageScale", category="image/upscaling")
+@node("ImageScale", category="image/upscaling", size=pictures())
 def image_scale(
     image: Image,
     upscale_method: Method = "nearest-exact",
@@ -292,7 +293,7 @@ def image_blur(
 def canny(
     image: Image,
     low_threshold: Annotated[float, Ge(0.01), Le(0.99), Step(0.01)] = 0.4,
-    high_threshold: Annotated[float, Ge(0.01), Le(0.99), Step(0.01)] = 0.8,
+    high_threshold: Annotated[float, Ge(0.01), Le(0.99), Step(0.01), NotBelow("low_threshold")] = 0.8,
 ) -> Image:
     """Find edges: white lines, one pixel wide, on black.
 

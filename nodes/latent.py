@@ -8,13 +8,14 @@ from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import Auto, Step, node
 
+from .amounts import latents
 from .wire import Latent, Mask
 
 BatchSize = Annotated[int, Ge(1), Le(4096)]
 _CELL = 8  # pixels a cell of an SD, SDXL, SD3 or FLUX latent is wide
 
 
-@node("EmptyLatentImage", category="latent")
+@node("EmptyLatentImage", category="latent", size=latents(4, _CELL))
 def empty_latent_image(
     width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("width")] = 512,
     height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("height")] = 512,
@@ -35,7 +36,7 @@ def empty_latent_image(
     return {"samples": torch.zeros(batch_size, 4, height // _CELL, width // _CELL)}
 
 
-@node("EmptySD3LatentImage", category="latent/sd3", title="EmptySD3LatentImage")
+@node("EmptySD3LatentImage", category="latent/sd3", title="EmptySD3LatentImage", size=latents(16, _CELL))
 def empty_sd3_latent_image(
     width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("width")] = 1024,
     height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("height")] = 1024,
@@ -64,7 +65,7 @@ def set_latent_noise_mask(samples: Latent, mask: Mask) -> Latent:
     return {**samples, "noise_mask": mask.reshape(-1, 1, *mask.shape[-2:])}
 
 
-@node("LatentUpscale", category="latent", title="Upscale Latent")
+@node("LatentUpscale", category="latent", title="Upscale Latent", size=latents(4, _CELL))
 def latent_upscale(
     samples: Latent,
     upscale_method: Literal["nearest-exact", "bilinear", "area", "bicubic", "bislerp"] = "nearest-exact",

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pipegraph.models import paths
 from pipegraph.models.llm import load
+from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.runtime.node import FileInput, Multiline, Needs, RunContext, node, outputs
 
 from .wire import LLM, Grammar, Image, Tokens
 
 
 def _files(name: str) -> list[Path]:
-    return load.files_of(name)
+    return with_sound_headers(load.files_of(name))
 
 
 LLMName = Annotated[str, FileInput(_files, lambda: paths.names(load.KIND))]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
 
-from pipegraph.runtime.node import NodeEvent, Progress, RunContext, Step, Token, node, outputs
+from pipegraph.runtime.node import Linked, NodeEvent, Progress, RunContext, Step, Token, node, outputs
 
 from .llm import LongText
 from .wire import LLM, Grammar, KVCache, Sampling, SeedInt, Tokens
@@ -22,7 +22,14 @@ Kernels = dict[str, set[str]]
 E = TypeVar("E")
 
 
-@node("SamplingParams", category="llm", output="sampling")
+def _check_ids(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    try:
+        _ids(values.get("stop_ids", ""))
+    except ValueError as error:
+        yield "stop_ids", str(error)
+
+
+@node("SamplingParams", category="llm", output="sampling", check=_check_ids)
 def sampling_params(
     temperature: Annotated[float, Ge(0), Le(100), Step(0.05)] = 0.7,
     top_k: Annotated[int, Ge(0)] = 0,

@@ -10,6 +10,7 @@ from pipegraph.models import paths
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading import language, source
 from pipegraph.models.loading.card import card_file, component
+from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.models.loading.parts import part, vae_part
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
@@ -32,7 +33,7 @@ def _network_files(name: str) -> list[Path]:
 
 def _encoder_files(name: str) -> list[Path]:
     path = paths.resolve("text_encoders", name)
-    return language.files_of(path) if language.kind_of(path) else source.encoder_files(path)
+    return with_sound_headers(language.files_of(path) if language.kind_of(path) else source.encoder_files(path))
 
 
 def _vae_files(name: str) -> list[Path]:
@@ -82,11 +83,11 @@ class Checkpoint:
 
 
 def _recommend_checkpoint(ckpt_name: str) -> Mapping[str, Any]:
-    return source.recommend(ckpt_name)
+    return source.facts(ckpt_name)
 
 
 def _recommend_network(unet_name: str) -> Mapping[str, Any]:
-    return source.recommend(unet_name, "diffusion_models")
+    return source.facts(unet_name, "diffusion_models")
 
 
 @node("CheckpointLoaderSimple", category="loaders", title="Load Checkpoint", recommend=_recommend_checkpoint)

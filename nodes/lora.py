@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.adapters.lora_fit import misfit
+from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.runtime.node import FileInput, RunContext, Step, node, outputs
 
 from .wire import Clip, Model
@@ -18,19 +20,26 @@ if TYPE_CHECKING:
 
 
 def _files(name: str) -> list[Path]:
-    """The file that a name means; a folder must hold exactly one safetensors file."""
+    """The file that a name means, if its header is sound; a folder must hold exactly one safetensors file."""
     path = paths.resolve("loras", name)
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.glob("*.safetensors"))
-    if len(found) != 1:
-        listed = ", ".join(f.name for f in found) or "none"
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    if len(files) != 1:
+        listed = ", ".join(f.name for f in files) or "none"
         raise LookupError(f'"{name}" is a folder; name one of its safetensors files ({listed})')
-    return found
+    return with_sound_headers(files)
 
 
 LoraName = Annotated[str, FileInput(_files, lambda: paths.names("loras"))]
 Strength = Annotated[float, Ge(-100.0), Le(100.0), Step(0.01)]
+
+
+def _check_model(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Whether the LoRA has anything to do with the model."""
+    strengths = [values.get(name, 1) for name in ("strength_model", "strength_clip") if name in values]
+    if "lora_name" in values and "network" in model and any(strengths):
+        encoders = "strength_clip" in values
+        if why := misfit(_files(values["lora_name"])[0], model["network"], encoders=encoders):
+            yield "lora_name", why
 
 
 @outputs
@@ -41,7 +50,7 @@ class Adapted:
     CLIP: Clip
 
 
-@node("LoraLoader", category="loaders", title="Load LoRA (Model and CLIP)")
+@node("LoraLoader", category="loaders", title="Load LoRA (Model and CLIP)", check_model=_check_model)
 def load_lora(
     model: Model,
     clip: Clip,
@@ -73,7 +82,7 @@ def load_lora(
     return Adapted(model, clip)
 
 
-@node("LoraLoaderModelOnly", category="loaders", title="Load LoRA")
+@node("LoraLoaderModelOnly", category="loaders", title="Load LoRA", check_model=_check_model)
 def load_lora_model_only(
     model: Model,
     lora_name: LoraName,

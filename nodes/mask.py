@@ -9,12 +9,13 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import NodeEvent, RunContext, Step, node
 
+from .amounts import pictures
 from .image import ImageAndMask, Pixels, Position
 from .image_io import write_pictures
 from .wire import Image, Mask
 
 
-@node("SolidMask", category="mask")
+@node("SolidMask", category="mask", size=pictures(channels=1))
 def solid_mask(
     value: Annotated[float, Ge(0), Le(1), Step(0.01)] = 1.0, width: Pixels = 512, height: Pixels = 512
 ) -> Mask:

@@ -10,6 +10,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import Linked, Step, Under, node
 
+from .amounts import pictures
 from .image import Method, SizeOrAny
 from .wire import Image, Mask
 
@@ -31,7 +32,20 @@ def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str
         yield f"{_KIND}.match", f'"{_MATCH}" needs pictures or a mask of the wanted size'
 
 
-@node("ResizeImageMaskNode", category="image/transform", title="Resize Image/Mask", output="resized", check=_check)
+def _size(values: Mapping[str, Any]) -> int:
+    """Bytes of one mask of the size that is asked for."""
+    sides = {name: values.get(f"{_KIND}.{name}") for name in ("width", "height")}
+    return pictures(channels=1)(sides) if values.get(_KIND) == _EXACT else 0
+
+
+@node(
+    "ResizeImageMaskNode",
+    category="image/transform",
+    title="Resize Image/Mask",
+    output="resized",
+    check=_check,
+    size=_size,
+)
 def resize_image_mask(
     input: Image | Mask,
     resize_type: Literal[

@@ -9,11 +9,21 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import Auto, Progress, RunContext, Step, node
 
-from .sampling_types import Cfg, Denoise, Negative, SamplerName, SchedulerName, Steps, sampling_events, used_negative
+from .sampling_types import (
+    Cfg,
+    Denoise,
+    Negative,
+    SamplerName,
+    SchedulerName,
+    Steps,
+    check_steps,
+    sampling_events,
+    used_negative,
+)
 from .wire import Conditioning, Latent, Model, SeedInt
 
 
-@node("KSampler", category="sampling", title="KSampler", effect="random")
+@node("KSampler", category="sampling", title="KSampler", effect="random", check_model=check_steps)
 def k_sampler(
     ctx: RunContext,
     *,
@@ -54,7 +64,7 @@ def k_sampler(
     return sampled.latent(latent_image)
 
 
-@node("KSamplerAdvanced", category="sampling", title="KSampler (Advanced)", effect="random")
+@node("KSamplerAdvanced", category="sampling", title="KSampler (Advanced)", effect="random", check_model=check_steps)
 def k_sampler_advanced(
     ctx: RunContext,
     *,
@@ -103,7 +113,7 @@ def k_sampler_advanced(
     return sampled.latent(latent_image)
 
 
-@node("ModelSamplingFlux", category="advanced/model")
+@node("ModelSamplingFlux", category="advanced/model", changes={"levels": 10_000})
 def model_sampling_flux(
     model: Model,
     max_shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("max_shift")] = 1.15,
@@ -126,7 +136,7 @@ def model_sampling_flux(
     return model.with_sampling(reshifted(model.sampling, Flow.from_mu(mu)))
 
 
-@node("ModelSamplingSD3", category="advanced/model", title="ModelSamplingSD3")
+@node("ModelSamplingSD3", category="advanced/model", title="ModelSamplingSD3", changes={"levels": 1000})
 def model_sampling_sd3(
     model: Model,
     shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("shift")] = 3.0,

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated
+import math
+from collections.abc import Generator, Iterable, Mapping
+from itertools import pairwise
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
-from pipegraph.runtime.node import Progress, RunContext, Step, node, outputs
+from pipegraph.runtime.node import Linked, NotBelow, Progress, RunContext, Step, node, outputs
 
-from .sampling_types import Cfg, Denoise, Negative, SamplerName, SchedulerName, Steps, sampling_events, used_negative
+from .sampling_types import (
+    Cfg,
+    Denoise,
+    Negative,
+    SamplerName,
+    SchedulerName,
+    Steps,
+    check_steps,
+    sampling_events,
+    used_negative,
+)
 from .wire import Conditioning, Guider, Latent, Model, Noise, Sampler, SeedInt, Sigmas
 
 
@@ -110,7 +122,7 @@ def sampler_euler_ancestral(
     return euler_ancestral(eta, s_noise)
 
 
-@node("BasicScheduler", category="sampling/custom_sampling/schedulers")
+@node("BasicScheduler", category="sampling/custom_sampling/schedulers", check_model=check_steps)
 def basic_scheduler(
     model: Model, scheduler: SchedulerName = "simple", steps: Steps = 20, denoise: Denoise = 1.0
 ) -> Sigmas:
@@ -127,22 +139,40 @@ def basic_scheduler(
     return sigmas_for(model.sampling, scheduler, steps, denoise)
 
 
-@node("ManualSigmas", category="sampling/custom_sampling/schedulers")
+def parse_sigmas(text: str) -> list[float]:
+    """Sigmas written as numbers with commas or spaces between them; ValueError if they do not fall or are below 0."""
+    try:
+        sigmas = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError as error:
+        raise ValueError(f"sigmas are numbers separated by commas, got {text!r}") from error
+    if not all(0 <= sigma < math.inf for sigma in sigmas) or any(a <= b for a, b in pairwise(sigmas)):
+        raise ValueError(f"sigmas must be finite, at least 0 and fall, got {text!r}")
+    return sigmas
+
+
+def _check_sigmas(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    try:
+        parse_sigmas(values.get("sigmas", ""))
+    except ValueError as error:
+        yield "sigmas", str(error)
+
+
+@node("ManualSigmas", category="sampling/custom_sampling/schedulers", check=_check_sigmas)
 def manual_sigmas(sigmas: str = "1, 0.5") -> Sigmas:
     """Give the noise levels by hand.
 
     Args:
         sigmas: Numbers that fall, separated by commas or spaces; to finish the picture the last is 0.
     """
-    from pipegraph.models.sampling.schedules import parse_sigmas
+    import torch
 
-    return parse_sigmas(sigmas)
+    return torch.tensor(parse_sigmas(sigmas))
 
 
 @node("KarrasScheduler", category="sampling/custom_sampling/schedulers")
 def karras_scheduler(
     steps: Steps = 20,
-    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 14.614642,
+    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01), NotBelow("sigma_min")] = 14.614642,
     sigma_min: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 0.0291675,
     rho: Annotated[float, Gt(0), Le(100), Step(0.01)] = 7.0,
 ) -> Sigmas:
@@ -162,7 +192,7 @@ def karras_scheduler(
 @node("ExponentialScheduler", category="sampling/custom_sampling/schedulers")
 def exponential_scheduler(
     steps: Steps = 20,
-    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 14.614642,
+    sigma_max: Annotated[float, Gt(0), Le(5000), Step(0.01), NotBelow("sigma_min")] = 14.614642,
     sigma_min: Annotated[float, Gt(0), Le(5000), Step(0.01)] = 0.0291675,
 ) -> Sigmas:
     """Noise levels that are even in log sigma.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -25,6 +25,8 @@ SamplerNames = Literal[
 SchedulerNames = Literal[
     "simple", "sgm_uniform", "karras", "exponential", "ddim_uniform", "beta", "normal", "linear_quadratic", "kl_optimal"
 ]
+TABLE_SCHEDULES = ("simple", "ddim_uniform", "beta")
+"""Schedules that take each noise level from the model's table, and so have no more steps than it has levels."""
 SamplerName = Annotated[SamplerNames, Auto("sampler_name")]
 SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
 Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
@@ -34,6 +36,14 @@ Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
 Negative = Lazy[Conditioning]
 """A negative conditioning, which costs nothing where it is not used."""
+
+
+def check_steps(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Whether the model's table has enough noise levels for the steps of the schedule."""
+    steps, scheduler, levels = values.get("steps"), values.get("scheduler"), model.get("levels")
+    if scheduler in TABLE_SCHEDULES and type(steps) is int and levels and steps > levels - 1:
+        most = f"{levels - 1} noise levels for this model, too few for {steps} steps"
+        yield "steps", f'the schedule "{scheduler}" has {most}'
 
 
 def used_negative(ctx: RunContext, negative: Negative, cfg: float) -> Conditioning | None:

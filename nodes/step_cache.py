@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import RunContext, Step, node
+from pipegraph.runtime.node import NotBelow, RunContext, Step, node
 
 from .wire import Model
 
@@ -21,7 +21,7 @@ def easy_cache(
     ctx: RunContext,
     reuse_threshold: Threshold = 0.2,
     start_percent: Percent = 0.15,
-    end_percent: Percent = 0.95,
+    end_percent: Annotated[Percent, NotBelow("start_percent")] = 0.95,
     verbose: bool = False,
 ) -> Model:
     """Reuse steps of sampling whose result is expected to change little: less work, and other results.
@@ -38,6 +38,6 @@ def easy_cache(
     """
     from pipegraph.models.step_cache import StepCache
 
-    if start_percent >= end_percent:
-        ctx.warn(f"start_percent {start_percent:g} is not before end_percent {end_percent:g}: no step is reused")
+    if start_percent == end_percent:
+        ctx.warn(f"start_percent and end_percent are both {start_percent:g}: no step is reused")
     return replace(model, step_cache=StepCache(reuse_threshold, start_percent, end_percent, verbose))

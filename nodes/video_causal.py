@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, node, outputs
 
+from .amounts import latents
 from .latent import BatchSize
 from .video import Fps
 from .video_latent import Height, Length, Width, empty_hunyuan_latent_video
@@ -25,7 +26,7 @@ class Started:
     LATENT: Latent
 
 
-@node("EmptyARVideoLatent", category="latent/video", title="Empty AR Video Latent")
+@node("EmptyARVideoLatent", category="latent/video", title="Empty AR Video Latent", size=latents(16, 8, 4))
 def empty_ar_video_latent(
     width: Width = 832, height: Height = 480, length: Length = 81, batch_size: BatchSize = 1
 ) -> Latent:
@@ -60,7 +61,7 @@ def sampler_ar_video(
     return Rollout(num_frame_per_block, window, sink).sampler()
 
 
-@node("ARVideoI2V", category="conditioning/video_models", title="AR Video I2V")
+@node("ARVideoI2V", category="conditioning/video_models", title="AR Video I2V", size=latents(16, 8, 4))
 def ar_video_i2v(
     model: Model,
     vae: Vae,

@@ -6,13 +6,19 @@ from typing import Any
 
 from pipegraph.runtime.node import RunContext, node
 
+from .amounts import latents
 from .latent import BatchSize
 from .video_latent import Height, Length, Width
 from .video_wan import Begun, fitted, told_both
 from .wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
 
 
-@node("EmptyHunyuanVideo15Latent", category="latent/video", title="Empty HunyuanVideo 1.5 Latent")
+@node(
+    "EmptyHunyuanVideo15Latent",
+    category="latent/video",
+    title="Empty HunyuanVideo 1.5 Latent",
+    size=latents(32, 16, frames=4),
+)
 def empty_hunyuan_video_15_latent(
     width: Width = 848, height: Height = 480, length: Length = 25, batch_size: BatchSize = 1
 ) -> Latent:
@@ -27,7 +33,7 @@ def empty_hunyuan_video_15_latent(
     return {"samples": _empty(width, height, length, batch_size)}
 
 
-@node("HunyuanVideo15ImageToVideo", category="conditioning/video_models")
+@node("HunyuanVideo15ImageToVideo", category="conditioning/video_models", size=latents(32, 16, 4))
 def hunyuan_video_15_image_to_video(
     positive: Conditioning,
     negative: Conditioning,

@@ -12,6 +12,7 @@ from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import Auto, OneMoreThan, Step, node
 
+from .amounts import latents
 from .latent import BatchSize
 from .wire import Latent
 
@@ -20,7 +21,12 @@ Height = Annotated[int, Ge(16), Le(16384), MultipleOf(16), Step(16), Auto("heigh
 Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(4), Step(4), Auto("length")]
 
 
-@node("EmptyHunyuanLatentVideo", category="latent/video", title="Empty HunyuanVideo 1.0 Latent")
+@node(
+    "EmptyHunyuanLatentVideo",
+    category="latent/video",
+    title="Empty HunyuanVideo 1.0 Latent",
+    size=latents(16, 8, frames=4),
+)
 def empty_hunyuan_latent_video(
     width: Width = 848, height: Height = 480, length: Length = 25, batch_size: BatchSize = 1
 ) -> Latent:

@@ -15,6 +15,7 @@ from annotated_types import Ge, Le, MultipleOf
 from pipegraph.models.families.ltx import CELL, CHANNELS, FRAMES
 from pipegraph.runtime.node import Auto, Linked, OneMoreThan, Port, RunContext, Step, broken_limit, node, outputs
 
+from .amounts import latents
 from .latent import BatchSize
 from .sampling_types import Steps
 from .wire import Conditioning, Image, Latent, Model, Sigmas, Vae
@@ -62,7 +63,13 @@ def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str
             yield port.name, f"{value} is not {why}"
 
 
-@node("EmptyLTXVLatentVideo", category="latent/video/ltxv", title="EmptyLTXVLatentVideo", check=_check)
+@node(
+    "EmptyLTXVLatentVideo",
+    category="latent/video/ltxv",
+    title="EmptyLTXVLatentVideo",
+    check=_check,
+    size=latents(CHANNELS, CELL, FRAMES),
+)
 def empty_ltxv_latent_video(
     ctx: RunContext,
     width: Annotated[Side, Auto("width")] = 768,
@@ -128,7 +135,7 @@ def ltxv_scheduler(
     return sigmas.float()
 
 
-@node("ModelSamplingLTXV", category="advanced/model", title="ModelSamplingLTXV")
+@node("ModelSamplingLTXV", category="advanced/model", title="ModelSamplingLTXV", changes={"levels": 10_000})
 def model_sampling_ltxv(
     model: Model,
     max_shift: Annotated[Shift, Auto("max_shift")] = 2.05,
@@ -148,7 +155,9 @@ def model_sampling_ltxv(
     return model.with_sampling(reshifted(model.sampling, Flow.from_mu(_mu(latent, base_shift, max_shift))))
 
 
-@node("LTXVImgToVideo", category="conditioning/video_models", title="LTXVImgToVideo")
+@node(
+    "LTXVImgToVideo", category="conditioning/video_models", title="LTXVImgToVideo", size=latents(CHANNELS, CELL, FRAMES)
+)
 def ltxv_img_to_video(
     positive: Conditioning,
     negative: Conditioning,

@@ -6,13 +6,14 @@ runs. The latent holds the clip and its sound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import Auto, Grows, OneMoreThan, RunContext, Step, Wire, node, outputs
 
+from .amounts import latents
 from .conditioning import Prompt
 from .wire import Audio, Clip, Conditioning, Image, Latent, Model, Vae
 
@@ -39,7 +40,7 @@ class Started:
     LATENT: Latent
 
 
-@node("EmptyMiniMaxH3LatentAV", category="latent/minimax", title="Empty MiniMax H3 AV Latent")
+@node("EmptyMiniMaxH3LatentAV", category="latent/minimax", title="Empty MiniMax H3 AV Latent", size=latents(24, 16, 4))
 def empty_minimax_h3_latent(ctx: RunContext, width: Width = 1344, height: Height = 768, length: Length = 124) -> Latent:
     """Make an empty latent of a clip and its sound: nothing to start from but a size.
 
@@ -51,7 +52,9 @@ def empty_minimax_h3_latent(ctx: RunContext, width: Width = 1344, height: Height
     return _empty(width, height, length, ctx)
 
 
-@node("MiniMaxH3ImageToVideo", category="conditioning/minimax", title="MiniMax H3 Image to Video")
+@node(
+    "MiniMaxH3ImageToVideo", category="conditioning/minimax", title="MiniMax H3 Image to Video", size=latents(24, 16, 4)
+)
 def minimax_h3_image_to_video(
     clip: Clip,
     vae: Vae,
@@ -88,7 +91,12 @@ def minimax_h3_image_to_video(
     return Started(_told(positive, minimax_guides=guides), _empty(width, height, length, ctx))
 
 
-@node("MiniMaxH3ReferenceToVideo", category="conditioning/minimax", title="MiniMax H3 Reference to Video")
+@node(
+    "MiniMaxH3ReferenceToVideo",
+    category="conditioning/minimax",
+    title="MiniMax H3 Reference to Video",
+    size=latents(24, 16, 4),
+)
 def minimax_h3_reference_to_video(
     clip: Clip,
     prompt: Prompt,
@@ -187,7 +195,13 @@ def minimax_h3_add_guide(
     return _told(positive, minimax_guides=[{"frame": at, **found}])
 
 
-@node("MiniMaxH3SigmaShift", category="advanced/model", title="ModelSamplingMiniMaxH3")
+def _check_family(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Whether the model has a noise level of its own for sound."""
+    if "network" in model and model["network"].family.id != "minimax_h3":
+        yield "model", f"{model['network'].family.title} has one noise level; MiniMaxH3SigmaShift is for MiniMax-H3"
+
+
+@node("MiniMaxH3SigmaShift", category="advanced/model", title="ModelSamplingMiniMaxH3", check_model=_check_family)
 def minimax_h3_sigma_shift(model: Model, shift_video: Shift = 12.0, shift_audio: Shift = 3.0) -> Model:
     """Set the shifts of the noise levels of clip and sound.
 

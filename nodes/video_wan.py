@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegraph.runtime.node import RunContext, node, outputs
 
+from .amounts import latents
 from .latent import BatchSize
 from .video import Fps
 from .video_latent import Height, Length, Width
@@ -26,7 +27,7 @@ class Begun:
     latent: Latent
 
 
-@node("WanImageToVideo", category="conditioning/video_models")
+@node("WanImageToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_image_to_video(
     positive: Conditioning,
     negative: Conditioning,
@@ -64,7 +65,7 @@ def wan_image_to_video(
     return begun(positive, negative, extras, vae, width, height, length, batch_size)
 
 
-@node("WanFirstLastFrameToVideo", category="conditioning/video_models")
+@node("WanFirstLastFrameToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_first_last_frame_to_video(
     positive: Conditioning,
     negative: Conditioning,

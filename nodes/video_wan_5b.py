@@ -8,6 +8,7 @@ from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import Auto, RunContext, Step, node
 
+from .amounts import latents
 from .latent import BatchSize
 from .video_latent import Length
 from .video_wan import fitted
@@ -17,7 +18,7 @@ Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width"
 Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height")]
 
 
-@node("Wan22ImageToVideoLatent", category="conditioning/inpaint")
+@node("Wan22ImageToVideoLatent", category="conditioning/inpaint", size=latents(48, 16, 4))
 def wan22_image_to_video_latent(
     vae: Vae,
     ctx: RunContext,

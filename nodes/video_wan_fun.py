@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, Step, node, outputs
 
+from .amounts import latents
 from .latent import BatchSize
 from .video_latent import Height, Length, Width
 from .video_wan import Begun, begun, empty, fitted, wan_first_last_frame_to_video
@@ -34,7 +35,7 @@ class CameraOutputs:
     length: int
 
 
-@node("WanFunInpaintToVideo", category="conditioning/video_models")
+@node("WanFunInpaintToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_fun_inpaint_to_video(
     positive: Conditioning,
     negative: Conditioning,
@@ -68,7 +69,7 @@ def wan_fun_inpaint_to_video(
     )  # fmt: skip
 
 
-@node("WanFunControlToVideo", category="conditioning/video_models")
+@node("WanFunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_fun_control_to_video(
     positive: Conditioning,
     negative: Conditioning,
@@ -105,7 +106,7 @@ def wan_fun_control_to_video(
     return begun(positive, negative, extras, vae, *size, batch_size)
 
 
-@node("Wan22FunControlToVideo", category="conditioning/video_models")
+@node("Wan22FunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan22_fun_control_to_video(
     positive: Conditioning,
     negative: Conditioning,
@@ -172,7 +173,7 @@ def wan_camera_embedding(
     return CameraOutputs(rays, width, height, length)
 
 
-@node("WanCameraImageToVideo", category="conditioning/video_models")
+@node("WanCameraImageToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_camera_image_to_video(
     positive: Conditioning,
     negative: Conditioning,

@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, Step, node, outputs
 
+from .amounts import latents
 from .latent import BatchSize
 from .video_latent import Height, Length, Width
 from .video_wan import begun, fitted, grey
@@ -30,7 +31,7 @@ class Followed:
     trim_latent: int
 
 
-@node("WanVaceToVideo", category="conditioning/video_models")
+@node("WanVaceToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_vace_to_video(
     positive: Conditioning,
     negative: Conditioning,

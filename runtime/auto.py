@@ -1,51 +1,56 @@
-"""``"auto"`` in a graph: the model's own recommendation, found through the loaders that a node has to do with."""
+"""What the loaders of a graph tell of their models: a value for each ``auto``, and what does not fit together."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pipegraph.graphs.errors import Problem, shown
+from pipegraph.memory import show_size, total_memory
 
-from .check import CheckedGraph, CheckedNode
+from .checked import CheckedNode, Resolved
 from .spec import Port
 from .values import Misfit, fit
 
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """What an ``auto`` became."""
-
-    node: str
-    input: str
-    key: str
-    """What was asked for, e.g. ``steps``."""
-    value: Any
-    source: str
-    """Id of the loader whose model recommends it, or ``default`` where the node's own default counts."""
+Told = Mapping[str, Mapping[str, Any]]
+"""By the id of a loader, what it tells of its model."""
 
 
-def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], list[Problem]]:
-    """Find a value for each ``auto``: from the loaders that count for the node (:func:`_offers`).
+def settle(nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], list[Problem]]:
+    """Find a value for each ``auto``, and what nodes have to say of their models and of the memory they need.
 
     Args:
-        checked: The graph.
         nodes: Those that may run, each after those it reads from.
 
     Returns:
-        By node id what was found, and the problems where there is no value or more than one.
+        By node id what each ``auto`` became, and the problems.
     """
+    problems: list[Problem] = []
+    told = {node.id: recommended(node, problems) for node in nodes if node.entry.spec.recommend}
     asking = [(node, asked) for node in nodes if (asked := _asked(node))]
     able = [(node, ports) for node in nodes if (ports := _needing(node))]
-    if not asking and not able:
-        return {}, []
-    told: dict[str, Mapping[str, Any]] = {}
-    problems: list[Problem] = []
+    if asking or able:
+        autos, wrong = _resolve(nodes, told, asking, able)
+        problems += wrong
+    else:
+        autos, problems = {}, []  # loading tells of a model that cannot be read
+    models = _models(nodes, told)
     for node in nodes:
-        if node.entry.spec.recommend:
-            told[node.id] = recommended(node, problems)
+        if node.entry.spec.size or node.entry.spec.check_model:
+            values = {**node.values, **{r.input: r.value for r in autos.get(node.id, ())}}
+            problems += _misfits(node, values, models)
+    return autos, problems
+
+
+def _resolve(
+    nodes: Sequence[CheckedNode],
+    told: Told,
+    asking: Sequence[tuple[CheckedNode, Mapping[str, str]]],
+    able: Sequence[tuple[CheckedNode, Sequence[Port]]],
+) -> tuple[dict[str, list[Resolved]], list[Problem]]:
+    """A value for each ``auto`` from the loaders that count for its node (:func:`_offers`), and where there is none."""
+    problems: list[Problem] = []
     upstream, readers = _upstream(nodes, told), _readers(nodes)
     for node, ports in able:
         for port in ports:
@@ -59,6 +64,35 @@ def resolve(checked: CheckedGraph, nodes: Sequence[CheckedNode]) -> tuple[dict[s
             if answer:
                 found.setdefault(node.id, []).append(answer)
     return found, problems
+
+
+def _models(nodes: Sequence[CheckedNode], told: Told) -> Told:
+    """By the id of a node that gives a MODEL, what is known of it: its loader's facts, as changed on the way."""
+    models: dict[str, Mapping[str, Any]] = {}
+    for node in nodes:
+        spec = node.entry.spec
+        if not any(port.type == "MODEL" for port in spec.outputs.values()):
+            continue
+        sources = [source for name, source, _ in node.links if spec.inputs[name].type == "MODEL"]
+        if node.id in told:
+            models[node.id] = told[node.id]
+        elif len(sources) == 1 and sources[0] in models:
+            models[node.id] = {**models[sources[0]], **spec.changes}
+    return models
+
+
+def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> Iterator[Problem]:
+    """What a node cannot do with its model, or in the memory of this machine."""
+    spec = node.entry.spec
+    where = {"node": node.id, "title": node.title}
+    if spec.size and (size := spec.size(values)) > (there := total_memory()):
+        message = f"what it makes takes {show_size(size)} of memory, and this machine has {show_size(there)}"
+        yield Problem(code="no_memory", message=message, hint="Give a smaller size or batch.", **where)
+    if spec.check_model:
+        ports = spec.inputs
+        for source in (source for name, source, _ in node.links if ports[name].type == "MODEL"):
+            for name, message in spec.check_model(values, models.get(source, {})):
+                yield Problem(code="wrong_model", message=message, input=name, got=shown(values.get(name)), **where)
 
 
 def _asked(node: CheckedNode) -> dict[str, str]:

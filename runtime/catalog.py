@@ -59,6 +59,8 @@ class Entry:
     """Inputs that any value of one Python type fits."""
     file_inputs: frozenset[str] = field(init=False)
     seed_inputs: frozenset[str] = field(init=False)
+    ordered: bool = field(init=False)
+    """Has an input that must not be less than another."""
     under: Mapping[str, Under] = field(init=False)
     """Inputs that there are with some values of another input only."""
 
@@ -76,6 +78,7 @@ class Entry:
         put(self, "unlimited", {p.name: kind for p in ports if (kind := unlimited(p))})
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
+        put(self, "ordered", any(p.not_below is not None for p in ports))
         put(self, "under", {p.name: p.under for p in ports if p.under})
 
 

@@ -7,60 +7,27 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pipegraph.access import Access, granted
 from pipegraph.graphs.bulk import bulk
-from pipegraph.graphs.errors import Problems, nearest, shown
+from pipegraph.graphs.errors import GraphError, Problems, nearest, shown
 from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, Link, NodeUse
 
+from .auto import settle
 from .catalog import Catalog, Entry
-from .node import Port
+from .checked import CheckedGraph, CheckedNode
 from .order import sort
+from .spec import Port, disorder
 from .values import Misfit, convert, fit
 
 MAX_HINTS: Final = 50
 """So many problems get the nearest right names as a hint."""
 MAX_DRAWN: Final = 2**53 - 1
 """Drawn seeds are not larger, so that every reader of JSON keeps them."""
-
-
-class CheckedNode(NamedTuple):
-    """A node whose inputs are all known to fit."""
-
-    id: str
-    title: str
-    entry: Entry
-    values: Mapping[str, Any]
-    """Inputs that are no links, defaults included, in the order of the ports."""
-    links: Sequence[tuple[str, str, int]]
-    """(input, node id, number of its output), in the order of the ports."""
-    files: Mapping[str, Sequence[Path]]
-    """Input -> files and folders that it names."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckedGraph:
-    """A graph that can be planned."""
-
-    graph: Graph
-    """As loaded, with overrides put in."""
-    catalog: Catalog
-    nodes: Mapping[str, CheckedNode]
-    """All nodes, each after those it reads from."""
-    roots: Sequence[str]
-    """Nodes that must run: those that outputs name, and output nodes."""
-    inputs: Mapping[str, Any]
-    """Value of each graph input, converted, seeds drawn; ``auto`` stays ``auto``."""
-    outputs: Mapping[str, tuple[str, int]]
-    """Name of an output of the graph -> node id, number of its output."""
-    seeds: Mapping[str, int]
-    """Seeds that were drawn, by graph input or ``node.input``."""
-    access: Access
-    """What the run may read, and where the names in it lead."""
 
 
 @bulk()
@@ -124,6 +91,18 @@ def compatible(source: str, target: str) -> bool:
 _WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
 
 
+def settled(checked: CheckedGraph) -> CheckedGraph:
+    """The graph with each ``auto`` resolved.
+
+    Raises:
+        GraphError: one has no value or several, or a node does not fit its model or this machine.
+    """
+    autos, problems = settle(checked.needed()[0])
+    if problems:
+        raise GraphError(problems)
+    return replace(checked, autos=autos)
+
+
 class _Check:
     def __init__(self, graph: Graph, catalog: Catalog, access: Access, *, partial: bool = False) -> None:
         self.graph, self.catalog, self.access, self.partial = graph, catalog, access, partial
@@ -161,10 +140,11 @@ class _Check:
             for id, values in self.settled.items():
                 uses[id] = uses[id]._replace(inputs={**uses[id].inputs, **values})
             graph = replace(graph, nodes=uses)
-        return CheckedGraph(
+        checked = CheckedGraph(
             graph=graph, catalog=self.catalog, nodes=nodes, roots=roots, inputs=self.inputs,
             outputs=outputs, seeds=self.seeds, access=self.access,
         )  # fmt: skip
+        return checked if self.open_inputs else settled(checked)
 
     def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:
         if use:
@@ -296,6 +276,10 @@ class _Check:
                 wanted = " or ".join(f'"{value}"' for value in under.values)
                 message = f'"{name}" counts only where "{under.choice}" is {wanted}'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
+        for name, limit in disorder(ports, values) if entry.ordered else ():
+            wanted = f"at least {limit}, which is {values[limit]}"
+            more = {"input": name, "got": shown(values[name]), "wanted": wanted}
+            self.bad("out_of_range", f'"{name}" is less than "{limit}"', use, **more)
         if entry.spec.check and not any(value is BAD for value in values.values()):
             sources = {name: self.source(node) for name, node, _ in links.values()}
             for name, message in entry.spec.check(values, sources):

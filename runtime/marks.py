@@ -99,6 +99,13 @@ class OneMoreThan:
 
 
 @dataclass(frozen=True, slots=True)
+class NotBelow:
+    """A number that must not be less than that of another input: an end, of its start."""
+
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
 class Seed:
     """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
 

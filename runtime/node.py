@@ -36,14 +36,28 @@ from typing import (
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 from .errors import DeclarationError
-from .marks import Auto, Choices, FileInput, FileName, Grows, Multiline, Needs, OneMoreThan, Seed, Step, Under, Wire
+from .marks import (
+    Auto,
+    Choices,
+    FileInput,
+    FileName,
+    Grows,
+    Multiline,
+    Needs,
+    NotBelow,
+    OneMoreThan,
+    Seed,
+    Step,
+    Under,
+    Wire,
+)
 from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, Linked, NodeSpec, Port, RunContext, broken_limit
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
     "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Grows",
-    "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "OneMoreThan", "Port", "Preview", "Progress",
-    "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs",
+    "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow", "OneMoreThan", "Port", "Preview",
+    "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs",
     "node", "outputs",
 ]  # fmt: skip
 
@@ -77,6 +91,9 @@ def node(
     output: str = "",
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None,
     recommend: Callable[..., Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    check_model: Callable[[Mapping[str, Any], Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None,
+    size: Callable[[Mapping[str, Any]], int] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function as the node ``id``; the function comes back unchanged, with its spec as ``node_spec``.
 
@@ -90,6 +107,9 @@ def node(
         output: Name of a single output; its wire type if empty.
         check: See ``NodeSpec.check``.
         recommend: For loaders; see ``NodeSpec.recommend``.
+        changes: See ``NodeSpec.changes``.
+        check_model: See ``NodeSpec.check_model``.
+        size: See ``NodeSpec.size``.
     """
 
     def declare(fn: Callable[P, R]) -> Callable[P, R]:
@@ -97,7 +117,7 @@ def node(
         words = title or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", id)
         fn.node_spec = NodeSpec(  # type: ignore[attr-defined]
             id=id, category=category, title=words, effect=effect, version=version, output_node=output_node,
-            check=check, recommend=recommend, **spec,
+            check=check, recommend=recommend, changes=changes or {}, check_model=check_model, size=size, **spec,
         )  # fmt: skip
         return fn
 
@@ -147,6 +167,9 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
             raise DeclarationError(where, f"{label}: default {default!r} of `{p.name}` is not {problem}")
         inputs[port.name] = port
     groups = frozenset(name.partition(".")[0] for name, port in inputs.items() if port.grows)
+    for port in inputs.values():
+        if port.not_below and port.not_below not in inputs:
+            raise DeclarationError(where, f"{label}: `{port.name}` is not below `{port.not_below}`, which is no input")
     if extra := told.keys() - {name.rpartition(".")[2] for name in inputs} - groups:
         raise DeclarationError(where, f"{label}: docstring describes {sorted(extra)}, which it does not take")
     if "return" not in hints:
@@ -223,6 +246,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"auto": mark.key}
         case Step():
             return {"step": mark.by}
+        case NotBelow():
+            return {"not_below": mark.input}
         case Seed():
             return {"seed": True}
         case Under():

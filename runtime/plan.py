@@ -15,8 +15,7 @@ from pipegraph.access import granted
 from pipegraph.graphs.bulk import bulk
 from pipegraph.graphs.errors import GraphError, Problem, shown
 
-from .auto import Resolved, resolve
-from .check import CheckedGraph, CheckedNode
+from .checked import CheckedGraph, CheckedNode, Resolved
 from .hashes import FileHashes
 from .origin import differences
 
@@ -102,8 +101,8 @@ def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: Fil
 
 
 def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan:
-    nodes, eager = _needed(checked)
-    autos, problems = resolve(checked, nodes)
+    nodes, eager = checked.needed()
+    autos, problems = checked.autos, list[Problem]()
     shared = settings.key().encode()
     steps: list[Step] = []
     step_of: dict[str, int] = {}
@@ -147,25 +146,6 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
         resolved=[r for found in autos.values() for r in found],
         warnings=differences(checked.graph.origin, settings.as_dict(), steps) if checked.graph.origin else (),
     )
-
-
-def _needed(checked: CheckedGraph) -> tuple[list[CheckedNode], set[str]]:
-    """The nodes that the roots may need, in order, and the ids of those needed for certain: no lazy link between."""
-    needed, eager = set(checked.roots), set(checked.roots)
-    found = []
-    for id in reversed([*checked.nodes]):
-        if id not in needed:
-            continue
-        node = checked.nodes[id]
-        found.append(node)
-        sure = id in eager
-        ports = node.entry.spec.inputs
-        for name, source, _ in node.links:
-            needed.add(source)
-            if sure and not ports[name].lazy:
-                eager.add(source)
-    found.reverse()
-    return found, eager
 
 
 def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[int]]:

@@ -5,7 +5,7 @@ Torch-free; ``node.py`` makes these from functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -106,6 +106,8 @@ class Port:
     above: float | None = None
     below: float | None = None
     multiple_of: float | None = None
+    not_below: str | None = None
+    """The input that a value must not be less than."""
     offset: int = 0
     """What a legal value leaves over when divided by ``multiple_of``."""
     step: float | None = None
@@ -154,12 +156,21 @@ class NodeSpec:
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None
     """Torch-free: literal inputs that fit, and the linked ones -> (input, what is wrong with it, in words)."""
     recommend: Callable[..., Mapping[str, Any]] | None = None
-    """Torch-free: literal inputs of a loader -> what its model recommends for ``auto`` values."""
+    """Torch-free: literal inputs of a loader -> what its model recommends for ``auto``, and other facts of it."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Of a node that gives back a model: the facts of it that are other than those its loader told."""
+    check_model: Callable[[Mapping[str, Any], Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None
+    """Torch-free: literal inputs, ``auto`` resolved, and the facts of the linked model, none if they are not known ->
+    (input, what is wrong with it, in words)."""
+    size: Callable[[Mapping[str, Any]], int] | None = None
+    """Literal inputs, ``auto`` resolved -> bytes that the node's outputs take at least; 0 where that is not known."""
     where: str = field(default="", compare=False)
 
     def call(self, given: Mapping[str, Any]) -> Any:
         """The function with arguments by the names of the inputs."""
         arguments: dict[str, Any] = {group: {} for group in self.groups}
+        for name, limit in disorder(self.inputs, given):
+            raise ValueError(f"{name} {given[name]:g} is less than {limit} {given[limit]:g}")
         for name, value in given.items():
             group, _, last = name.rpartition(".")
             if group not in self.groups:
@@ -167,6 +178,15 @@ class NodeSpec:
             elif value is not None:
                 arguments[group][last] = value
         return self.fn(**arguments)
+
+
+def disorder(ports: Mapping[str, Port], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each input whose number is less than that of an input it must not be less than, and the name of the latter."""
+    for name, port in ports.items():
+        if port.not_below is not None:
+            value, limit = values.get(name), values.get(port.not_below)
+            if isinstance(value, int | float) and isinstance(limit, int | float) and value < limit:
+                yield name, port.not_below
 
 
 def broken_limit(port: Port, value: Any) -> str:

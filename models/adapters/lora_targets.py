@@ -1,7 +1,7 @@
 """Which layer of a diffusers or transformers network the spellings of LoRA files mean.
 
 Wan's, HunyuanVideo's, LTX's and MiniMax-H3's names are those of their original layouts (``loading/wan.py``,
-``loading/hunyuan.py``, ``loading/ltx2.py``, ``loading/minimax.py``).
+``loading/hunyuan.py``, ``loading/ltx2.py``, ``loading/minimax.py``). Torch-free to import.
 
 The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
 FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
@@ -10,13 +10,14 @@ FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
-
-from torch import nn
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..loading import hunyuan, ltx2, minimax, wan
 from ..loading.flux import TOP
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class Target(NamedTuple):
@@ -28,7 +29,13 @@ class Target(NamedTuple):
 
 def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
     """Every spelling (dots as underscores) of every linear layer of a network, and what it stands for."""
-    widths = {name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)}
+    from torch import nn
+
+    return spellings({name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)})
+
+
+def spellings(widths: dict[str, int]) -> dict[str, tuple[Target, ...]]:
+    """The same from the names and output features of the linear layers."""
     found: dict[str, tuple[Target, ...]] = {}
     for name, width in widths.items():
         for spelling in (name, _text_model(name)):
@@ -63,12 +70,18 @@ def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
 
 def parameters(network: nn.Module) -> dict[str, str]:
     """Every spelling (dots as underscores) of every parameter that a file may hold a whole difference of."""
-    names = [name for name, _ in network.named_parameters()]
+    return parameter_spellings(name for name, _ in network.named_parameters())
+
+
+def parameter_spellings(names: Iterable[str]) -> dict[str, str]:
+    """The same from the names of the parameters."""
     return {s.replace(".", "_"): name for name in names for s in (name, wan.original_name(name)) if s}
 
 
 def embeddings(network: nn.Module) -> dict[str, str]:
     """Every spelling (dots as underscores) of every embedding of a network, and its parameter."""
+    from torch import nn
+
     found = (name for name, module in network.named_modules() if isinstance(module, nn.Embedding))
     return {name.replace(".", "_"): f"{name}.weight" for name in found}
 

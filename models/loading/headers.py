@@ -101,6 +101,19 @@ def _check_offsets(path: Path, entries: Mapping[str, tuple[Any, ...]], room: int
         raise LoadError(f"{path} is cut off: {place} bytes of weights announced, {room} there")
 
 
+def with_sound_headers(files: Iterable[Path]) -> list[Path]:
+    """These files, after the header of each file of weights among them was read.
+
+    Raises:
+        LoadError: one is broken or cut off.
+    """
+    listed = [*files]
+    for file in listed:
+        if file.suffix in (".safetensors", ".gguf"):
+            read_header(file)
+    return listed
+
+
 def stored_bytes(dtype: str, elements: int) -> int:
     """Bytes of so many elements as they are stored; -1 if they are no whole blocks.
 

@@ -114,6 +114,17 @@ def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
     return network.family.recommend(network.config) | dict(read_card(path).get("recommend", {}))
 
 
+def facts(name: str, kind: str = "checkpoints") -> dict[str, Any]:
+    """What is known of a model before it is loaded: what is recommended for it, and
+
+    ``network``: its diffusion network, a :class:`Part`; ``levels``: how many noise levels its own table has.
+    """
+    path = resolve(kind, name)
+    network = part(path, "transformer")
+    levels = network.family.sampling(network.config, _scheduler(path)).entries
+    return {**recommend(name, kind), "network": network, "levels": levels}
+
+
 def scheduler_of(path: Path) -> dict[str, Any]:
     """Config of the scheduler of a pipeline folder, empty if there is none."""
     return _scheduler(path)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from .model_sampling import Flow
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class JointFlow(Flow):
         return self._loud(row, shapes, self.ratio)
 
     def _loud(self, row: Tensor, shapes: Sequence[Sequence[int]], factor: float) -> Tensor:
+        import torch
+
         clip, sound = row.split([prod(shape) for shape in shapes], -1)
         return torch.cat([clip, sound * factor], -1)
 

@@ -4,6 +4,7 @@ Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` 
 scaling and timestep, and its output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z:
 Lipman et al. 2022, arXiv 2210.02747; shift: Esser et al. 2024, arXiv 2403.03206) and ``Discrete`` (DDPM's betas,
 x = z + sigma n, predicting the noise or v: Karras et al. 2022, arXiv 2206.00364; Salimans, Ho 2022, arXiv 2202.00512).
+Torch-free to import.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class ModelSampling(Protocol):
@@ -28,6 +29,11 @@ class ModelSampling(Protocol):
     @property
     def table(self) -> Tensor:
         """The model's own noise levels, float64, rising."""
+        ...
+
+    @property
+    def entries(self) -> int:
+        """How many noise levels the table has."""
         ...
 
     @property
@@ -92,6 +98,8 @@ class Flow:
 
     @cached_property
     def table(self) -> Tensor:
+        import torch
+
         return self._shifted(torch.arange(1, self.entries + 1, dtype=torch.float64) / self.entries)
 
     @property
@@ -109,6 +117,8 @@ class Flow:
         return self._shifted(timestep.double() / self.multiplier)
 
     def percent_to_sigma(self, percent: float) -> float:
+        import torch
+
         return float(self._shifted(torch.tensor(1 - min(max(percent, 0.0), 1.0), dtype=torch.float64)))
 
     def alpha(self, sigma: float) -> float:
@@ -143,6 +153,8 @@ class Discrete:
 
     @cached_property
     def table(self) -> Tensor:
+        import torch
+
         betas = torch.linspace(self.beta_start**0.5, self.beta_end**0.5, self.entries, dtype=torch.float64) ** 2
         abar = (1 - betas).cumprod(0)
         return ((1 - abar) / abar).sqrt()
@@ -160,6 +172,8 @@ class Discrete:
         return (sigma.double().log().reshape(-1, 1) - levels).abs().argmin(1).reshape(sigma.shape)
 
     def sigma(self, timestep: Tensor) -> Tensor:
+        import torch
+
         t, levels = timestep.double().clamp(0, self.entries - 1), self.table.log()
         low = t.long().clamp(max=self.entries - 2)
         return torch.lerp(levels[low], levels[low + 1], t - low).exp()
@@ -167,6 +181,8 @@ class Discrete:
     def percent_to_sigma(self, percent: float) -> float:
         if percent <= 0:
             return math.inf
+        import torch
+
         return 0.0 if percent >= 1 else float(self.sigma(torch.tensor((1 - percent) * (self.entries - 1))))
 
     def alpha(self, sigma: float) -> float:

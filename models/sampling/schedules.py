@@ -168,15 +168,3 @@ def part_of(sigmas: Tensor, start: int, end: int, *, leave_noise: bool) -> Tenso
     if len(part) < len(sigmas) and not leave_noise:
         part = torch.cat([part[:-1], part.new_zeros(1)])
     return part[start:] if start < len(part) - 1 else part.new_empty(0)
-
-
-def parse_sigmas(text: str) -> Tensor:
-    """Sigmas written as numbers with commas or spaces between them, float32; they must fall and not be negative."""
-    words = text.replace(",", " ").split()
-    try:
-        sigmas = torch.tensor([float(word) for word in words])
-    except ValueError as error:
-        raise ValueError(f"sigmas are numbers separated by commas, got {text!r}") from error
-    if not bool(torch.isfinite(sigmas).all()) or bool((sigmas < 0).any()) or bool((sigmas.diff() >= 0).any()):
-        raise ValueError(f"sigmas must be finite, at least 0 and fall, got {text!r}")
-    return sigmas

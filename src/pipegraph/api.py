@@ -19,7 +19,8 @@ from pipegraph.access import Access
 from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
 from pipegraph.runtime.catalog import Catalog
-from pipegraph.runtime.check import CheckedGraph, check, open_inputs
+from pipegraph.runtime.check import check, open_inputs
+from pipegraph.runtime.checked import CheckedGraph
 from pipegraph.runtime.errors import Cancelled, GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
 from pipegraph.runtime.files import check_folder

@@ -14,7 +14,6 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.models import paths
-from pipegraph.runtime.errors import RunError
 
 SHIPPED = paths.EMBEDDED / "flux-tiny"
 
@@ -118,10 +117,26 @@ def test_model_and_text_encoders(tmp_path: Path, loras: Path) -> None:
     assert torch.equal(latent(run(1.0, 1.0, "network.safetensors")), latent(only_model))  # has no text encoder keys
 
 
-def test_a_lora_of_another_model_fails_the_run_with_a_reason(tmp_path: Path, loras: Path) -> None:
-    inputs = {"lora_name": "sd15.safetensors", "strength_model": 1.0}
-    with pytest.raises(RunError, match="none of its 2 keys fits model"):
-        graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": inputs})
+@pytest.mark.parametrize("kind", ["LoraLoader", "LoraLoaderModelOnly"])
+def test_a_lora_of_another_model_is_told_before_anything_runs(tmp_path: Path, loras: Path, kind: str) -> None:
+    inputs = {"lora_name": "sd15.safetensors"} | ({"clip": ["ckpt", "CLIP"]} if kind == "LoraLoader" else {})
+    with pytest.raises(pg.GraphError, match=r'node "lora".*none of its 2 keys fits this model \(FLUX\.1\)'):
+        graph(tmp_path, {"class_type": kind, "inputs": inputs})
+    nothing = {"strength_model": 0.0} | ({"strength_clip": 0.0} if kind == "LoraLoader" else {})
+    graph(tmp_path, {"class_type": kind, "inputs": inputs | nothing})  # is not read
+
+
+def test_another_kind_of_adapter_is_told_before_anything_runs(tmp_path: Path, loras: Path) -> None:
+    save_file({"lora_unet_x.lokr_w1": torch.zeros(2, 2)}, loras / "lokr.safetensors")
+    with pytest.raises(pg.GraphError, match="LoKr, which is not supported"):
+        graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": {"lora_name": "lokr.safetensors"}})
+
+
+def test_a_lora_that_is_cut_off_is_told_before_anything_runs(tmp_path: Path, loras: Path) -> None:
+    data = (loras / "network.safetensors").read_bytes()
+    (loras / "network.safetensors").write_bytes(data[:-4])
+    with pytest.raises(pg.GraphError, match="is cut off"):
+        graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": {"lora_name": "network.safetensors"}})
 
 
 def test_text_encoder_keys_without_a_text_encoder_are_told(tmp_path: Path, loras: Path) -> None:

@@ -113,14 +113,13 @@ def test_a_model_that_cannot_use_an_input_is_told_before_anything_runs(name: str
         "i": {"class_type": "MakeImage", "inputs": {}},
         "q": {"class_type": "Ask", "inputs": {"model": ["m", 0], "image": ["i", 0]}},
     }
-    checked = check(load({"pipegraph": 1, "nodes": nodes}), CATALOG)
     if not fails:
-        plan(checked)
+        check(load({"pipegraph": 1, "nodes": nodes}), CATALOG)
         return
     with pytest.raises(GraphError) as caught:
-        plan(checked)
+        check(load({"pipegraph": 1, "nodes": nodes}), CATALOG)
     (problem,) = caught.value.problems
     assert (problem.code, problem.node, problem.input) == ("unable_model", "q", "image")
     assert problem.message == 'the model of "m" reads text only'
     del nodes["q"]["inputs"]["image"]
-    plan(check(load({"pipegraph": 1, "nodes": nodes}), CATALOG))
+    check(load({"pipegraph": 1, "nodes": nodes}), CATALOG)

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from pipegraph.models.sampling.model_sampling import Discrete, Flow, ModelSampling, mu_for_tokens
-from pipegraph.models.sampling.schedules import SCHEDULES, parse_sigmas, part_of, sigmas_for
+from pipegraph.models.sampling.schedules import SCHEDULES, part_of, sigmas_for
+from pipegraph.nodes.sampling_custom import parse_sigmas
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_sigmas.json").read_text())
 MODELS = {"sd15": Discrete(), "flow3": Flow(3.0, multiplier=1000), "flow1": Flow(), "flux": Flow.from_mu(1.15)}
@@ -95,7 +96,7 @@ def test_part_of_a_run() -> None:
 
 
 def test_sigmas_by_hand() -> None:
-    assert parse_sigmas("1, 0.5  .25,0").tolist() == [1.0, 0.5, 0.25, 0.0]
+    assert parse_sigmas("1, 0.5  .25,0") == [1.0, 0.5, 0.25, 0.0]
     assert len(parse_sigmas(" ")) == 0
     for wrong in ("1, x", "0.5, 1", "1, 1, 0", "1, nan", "1, -0.1"):
         with pytest.raises(ValueError, match="sigmas"):

@@ -132,6 +132,6 @@ def test_a_graph_says_what_was_reused(tmp_path: Path) -> None:
 
 def test_percents_that_leave_nothing_are_said(load: Any, wan: Path, context: Context) -> None:
     model = load(wan)[0]
-    assert easy_cache(model, context, 0.2, 0.9, 0.1).step_cache == StepCache(0.2, 0.9, 0.1)
-    assert context.warnings == ["start_percent 0.9 is not before end_percent 0.1: no step is reused"]
+    assert easy_cache(model, context, 0.2, 0.9, 0.9).step_cache == StepCache(0.2, 0.9, 0.9)
+    assert context.warnings == ["start_percent and end_percent are both 0.9: no step is reused"]
     assert str(StepCache(0.2).run(model.sampling)).startswith("EasyCache: 0 of 0 steps") and model.step_cache is None

@@ -91,6 +91,7 @@ def limits(port: Port) -> str:
         if value is not None:
             parts.append(f"{words} {_number(value)}")
     parts += [f"plus {port.offset}"] * bool(port.offset)
+    parts += [f"at least {port.not_below}"] if port.not_below else []
     parts += ["or auto"] * bool(port.auto) + ["lazy"] * port.lazy + ["may be null: one is drawn"] * port.seed
     return "; ".join(parts)
 
@@ -130,7 +131,7 @@ def as_dict(spec: NodeSpec) -> dict[str, Any]:
         facts: dict[str, Any] = {"name": p.name, "type": p.type, "required": p.required, "doc": p.doc}
         if p.default is not MISSING:
             facts["default"] = p.default
-        for key in ("minimum", "maximum", "above", "below", "multiple_of", "step", "auto"):
+        for key in ("minimum", "maximum", "above", "below", "multiple_of", "not_below", "step", "auto"):
             if (value := getattr(p, key)) is not None:
                 facts[key] = value
         if p.choices is not None or p.file:

@@ -30,7 +30,7 @@ from .show import echo, json_line, problems
 
 if TYPE_CHECKING:
     from pipegraph.api import Workflow
-    from pipegraph.runtime.check import CheckedGraph, CheckedNode
+    from pipegraph.runtime.checked import CheckedGraph, CheckedNode
 
     from .call import Call
 
