@@ -116,7 +116,7 @@ def write_pictures(
     images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool
 ) -> Generator[NodeEvent, None, None]:
     """Write each picture of a batch that is finite; then fail if there were others."""
-    from pipegraph.models.pictures import to_png
+    from pipegraph.models.pictures import finite, to_png
 
     count, height, width = images.shape[:3]
     if not count:
@@ -124,7 +124,7 @@ def write_pictures(
     broken = []
     now = datetime.now()
     for i, picture in enumerate(images):
-        if not picture.isfinite().all():
+        if not finite(picture):
             broken.append(i)
             continue
         name = _file_name(prefix, width, height, i, now)

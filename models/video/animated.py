@@ -7,17 +7,17 @@ the length is right and nothing drifts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from PIL import ExifTags, Image
 
-from pipegraph.models.pictures import to_8_bit
-
 from .clip import Video
+from .levels import levels
 
 UNITS: Final = {"gif": 10, "webp": 1}
 """Milliseconds in which times are kept."""
@@ -40,7 +40,7 @@ def write_animation(path: Path, video: Video, kind: str, texts: Mapping[str, str
         options: More for Pillow: ``quality``, ``lossless``, ...
     """
     broken: list[int] = []
-    pictures = _pictures(video, broken)
+    pictures = (Image.fromarray(np.ascontiguousarray(values)) for values in levels(video.frames, broken))
     first = next(pictures)
     lasting = times(video.frames.count, video.fps, UNITS[kind])
     shared = {"save_all": True, "append_images": pictures, "duration": lasting, "loop": 0}
@@ -81,14 +81,3 @@ def _three(number: int) -> bytes:
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
     return kind + len(data).to_bytes(4, "little") + data + bytes(len(data) % 2)
-
-
-def _pictures(video: Video, broken: list[int]) -> Iterator[Image.Image]:
-    done = 0
-    for part in video.frames.chunks():
-        for picture in part:
-            if not picture.isfinite().all():
-                broken.append(done)
-                picture = picture.nan_to_num(0, 0, 0)
-            done += 1
-            yield Image.fromarray(to_8_bit(picture))

@@ -7,7 +7,7 @@ that is on the screen at the middle of its time, (k + 1/2) / fps: the length sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _BT709: Final = 1
 _UNSTATED: Final = 2
 """Values of the colour space of a video frame (ITU-T H.273)."""
+_CHUNK_BYTES: Final = 8 << 20
 _DAMAGED: Final = (av.FFmpegError, *_BROKEN_PICTURE)
 """What libraries raise for files that are damaged or something else."""
 
@@ -55,6 +56,8 @@ class FileFrames:
     """What of the stored pictures is not shown."""
     shown: tuple[int, ...]
     """How many frames of the clip each decoded picture gives."""
+    deep: bool = False
+    """More than 8 bits a channel."""
 
     @property
     def count(self) -> int:
@@ -66,24 +69,37 @@ class FileFrames:
             for _ in range(times):
                 self._fill(pixels[filled], picture)
                 filled += 1
-                if filled == CHUNK:
+                if filled == len(pixels):
                     yield torch.from_numpy(pixels)
                     pixels, filled = self._empty(), 0
         if filled:
             yield torch.from_numpy(pixels[:filled])
 
     def _empty(self) -> NDArray[np.float32]:
-        return np.empty((CHUNK, self.height, self.width, self.channels), np.float32)
+        """Room for some frames: few where they are large, since the system gives large pieces of memory slowly."""
+        size = self.height * self.width * self.channels * 4
+        return np.empty((max(1, min(CHUNK, _CHUNK_BYTES // size)), self.height, self.width, self.channels), np.float32)
 
-    def _fill(self, pixels: NDArray[np.float32], picture: Any) -> None:
-        """Put a decoded picture, upright and without its margins, into float32 [H, W, channels]."""
-        values = _values(picture, self.channels)
+    def stored(self) -> Iterator[NDArray[Any]]:
+        """Every frame as whole numbers [H, W, channels]: uint8, or uint16 if ``deep``."""
+        back = {6: 8, 8: 6}.get(self.orientation, self.orientation)
+        for picture, times in zip(_every(self.path), self.shown, strict=False):
+            if times:
+                yield from [as_stored(self._values(picture), back)] * times
+
+    def _values(self, picture: Any) -> NDArray[Any]:
+        """A decoded picture as it lies in the file, without its margins."""
+        values = _values(picture, self.channels, self.deep)
         left, top, right, bottom = self.cut
         values = values[top : len(values) - bottom, left : values.shape[1] - right]
-        target = as_stored(pixels, self.orientation)
-        if values.shape != target.shape:
+        if turned_size(values.shape[1], values.shape[0], self.orientation) != (self.width, self.height):
             raise ValueError(f"{self.path} changes the size of its pictures to {values.shape[1]}x{values.shape[0]}")
-        np.divide(values, np.float32(np.iinfo(values.dtype).max), out=target, dtype=np.float32)
+        return values
+
+    def _fill(self, pixels: NDArray[np.float32], picture: Any) -> None:
+        """Put a decoded picture upright into float32 [H, W, channels]."""
+        values, target = self._values(picture), as_stored(pixels, self.orientation)
+        np.divide(values, np.float32(65535 if self.deep else 255), out=target, dtype=np.float32)
 
 
 def read_video(path: Path) -> tuple[Video, str]:
@@ -102,11 +118,15 @@ def _from_container(path: Path) -> tuple[Video, str]:
     with open_media(path) as container:
         stream = _pictures(container)
         base = stream.time_base or Fraction(1, 1000)
-        held = [(p.pts, p.is_discard) for p in container.demux(stream) if p.size]
+        held, first, decode = [], None, _decoder(stream)
+        for packet in container.demux(stream):
+            if packet.size:
+                held.append((packet.pts, packet.is_discard))
+            if first is None:
+                first = next(iter(decode(packet)), None)
         starts = sorted(pts * base for pts, discarded in held if pts is not None and not discarded)
         stated = [r for r in (stream.guessed_rate, stream.average_rate) if r]
         sounds, told, length = len(container.streams.audio), stream.frames, container.duration
-        first = next(_decoded(path), None)
         if first is None or not starts:
             raise ValueError("it holds no pictures")
         said = [*not_applied(stream, first, sounds)]
@@ -121,7 +141,7 @@ def _from_container(path: Path) -> tuple[Video, str]:
     cut = margins(path, first.width, first.height)
     width, height = turned_size(first.width - cut.left - cut.right, first.height - cut.top - cut.bottom, turn)
     channels = 4 if any(c.is_alpha for c in first.format.components) or first.format.name == "pal8" else 3
-    frames = FileFrames(path, width, height, channels, turn, cut, shown)
+    frames = FileFrames(path, width, height, channels, turn, cut, shown, _is_deep(first))
     video = Video(frames, fps, partial(read_sound, str(path), starts[0]) if sounds else silent)
     return video, "; ".join(filter(None, [*said, slanted, uneven]))
 
@@ -183,22 +203,30 @@ def _decoded(path: Path) -> Iterator[Any]:
     with open_media(path) as container:
         stream = _pictures(container)
         stream.thread_type = "AUTO"
-        names = {key.lower(): value for key, value in stream.metadata.items()}
-        codec = stream.codec_context.name
-        if codec in ("vp8", "vp9") and names.get("alpha_mode") == "1":
-            # ffmpeg's own decoders do not read the second picture that is the transparency.
-            decoder: Any = av.CodecContext.create({"vp8": "libvpx", "vp9": "libvpx-vp9"}[codec], "r")
-            for packet in container.demux(stream):
-                yield from decoder.decode(packet if packet.size else None)
-            return
-        yield from container.decode(stream)
+        decode = _decoder(stream)
+        for packet in container.demux(stream):
+            yield from decode(packet)
 
 
-def _values(picture: Any, channels: int) -> NDArray[Any]:
-    """A decoded picture as it is stored: [H, W, channels] of 8 bits, of 16 where there are more than 8."""
+def _decoder(stream: Any) -> Callable[[Any], Sequence[Any]]:
+    """What gives the pictures of a packet of a stream; of the empty last one those that it still held."""
+    names = {key.lower(): value for key, value in stream.metadata.items()}
+    library = {"vp8": "libvpx", "vp9": "libvpx-vp9"}.get(stream.codec_context.name)
+    if library is None or names.get("alpha_mode") != "1":
+        return lambda packet: packet.decode()
+    # ffmpeg's own decoders do not read the second picture that is the transparency.
+    decoder: Any = av.CodecContext.create(library, "r")
+    return lambda packet: decoder.decode(packet if packet.size else None)
+
+
+def _is_deep(frame: Any) -> bool:
+    return any(c.bits > 8 for c in frame.format.components)
+
+
+def _values(picture: Any, channels: int, deep: bool) -> NDArray[Any]:
+    """A decoded picture as whole numbers [H, W, channels] of 8 or 16 bits."""
     if isinstance(picture, Image.Image):
         return np.asarray(picture.convert("RGB" if channels == 3 else "RGBA"))
-    deep = max(c.bits for c in picture.format.components) > 8
     kind = ("rgba64le" if deep else "rgba") if channels == 4 else ("rgb48le" if deep else "rgb24")
     told: dict[str, Any] = {"threads": 1}  # with more, libswscale sometimes leaves lines of a picture as they were
     if picture.colorspace == _UNSTATED and picture.height >= 720:

@@ -14,19 +14,19 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import av
 import numpy as np
-import torch
-from torch import Tensor
-
-from pipegraph.models.pictures import to_8_bit
 
 from .clip import Video
 from .encoders import fix_threads, options_of
 from .formats import CODECS, CONTAINERS, Codec, unfit
+from .levels import levels
 from .sound import Track, fitted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Warn = Callable[[str], None]
 EncoderError: Final[type[Exception]] = av.FFmpegError
@@ -86,18 +86,14 @@ def write_video(
         stream = _stream(container, codec, video, width, height, transparent, options)
         track = Track(container, container_facts.sound, *sound) if sound else None
         done = 0
-        for part in frames.chunks():
-            for picture in part:
-                if not picture.isfinite().all():
-                    broken.append(done)
-                    picture = picture.nan_to_num(0, 0, 0)
-                frame = _frame(picture, codec, stream.pix_fmt, width, height)
-                frame.pts, frame.time_base = done, 1 / video.fps
-                done += 1
-                container.mux(stream.encode(frame))
-                if track:
-                    container.mux([*track.until(done / video.fps)])
-                yield done
+        for values in levels(frames, broken, deep=codec.deep):
+            frame = _frame(values, stream.pix_fmt, width, height)
+            frame.pts, frame.time_base = done, 1 / video.fps
+            done += 1
+            container.mux(stream.encode(frame))
+            if track:
+                container.mux([*track.until(done / video.fps)])
+            yield done
         container.mux(stream.encode(None))
         if track:
             container.mux([*track.rest()])
@@ -164,17 +160,12 @@ def _stream(
     return stream
 
 
-def _frame(picture: Tensor, codec: Codec, pixels: str, width: int, height: int) -> Any:
-    """One picture [H, W, C] as a frame of the encoder's pixel format, padded to the size."""
-    h, w = picture.shape[:2]
+def _frame(values: NDArray[Any], pixels: str, width: int, height: int) -> Any:
+    """Levels [H, W, C] as a frame of the encoder's pixel format, padded to the size."""
+    h, w, channels = values.shape
     if (w, h) != (width, height):
-        picture = torch.cat([picture, picture[:, -1:]], 1) if w != width else picture
-        picture = torch.cat([picture, picture[-1:]], 0) if h != height else picture
-    alpha = picture.shape[2] == 4
-    if codec.deep:
-        values = (picture.detach().cpu().float().clamp(0, 1) * 65535 + 0.5).numpy().astype(np.uint16)
-        frame = av.VideoFrame.from_ndarray(values, format="rgba64le" if alpha else "rgb48le")
-    else:
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(to_8_bit(picture)), format="rgba" if alpha else "rgb24")
+        values = np.pad(values, ((0, height - h), (0, width - w), (0, 0)), "edge")
+    kind = ("rgba", "rgba64le") if channels == 4 else ("rgb24", "rgb48le")
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(values), format=kind[values.itemsize - 1])
     # With more threads libswscale sometimes leaves lines of a picture as they were.
     return frame.reformat(format=pixels, dst_colorspace="ITU709" if pixels.startswith("yuv") else None, threads=1)

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import pipegraph as pg
+from pipegraph.models.pictures import to_levels
 from pipegraph.models.video.read import read_video
 from pipegraph.nodes.video import create_video
 from pipegraph.nodes.video_io import load_video, save_video
@@ -158,3 +159,23 @@ def test_damage_is_told_with_the_name_of_the_file(tmp_path: Path, context: Conte
     (cut := tmp_path / "cut.gif").write_bytes(gif.read_bytes()[: gif.stat().st_size * 9 // 10])
     with pytest.raises(ValueError, match=r"cut\.gif cannot be read"):
         read_video(cut)
+
+
+@pytest.mark.parametrize(("format", "codec"), [("mp4", "h264"), ("mkv", "ffv1"), ("mov", "prores"), ("gif", "auto")])
+def test_the_short_way_from_file_to_file_gives_the_same(context: Context, format: Any, codec: Any) -> None:
+    """Frames that stay whole numbers on their way give the file that frames in float32 give."""
+    [path] = saved(save_video(clip(frames(5, 34, 50, 4)), context, "clip", format, codec))
+    video = read_video(path)[0]
+    short, long = (
+        saved(save_video(v, context, "again", format, codec))[0].read_bytes()
+        for v in (video, clip(video.images(), video.fps))
+    )
+    assert short == long
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_every_level_stays_itself(kind: type[np.uint8 | np.uint16]) -> None:
+    full = np.iinfo(kind).max
+    values = np.arange(full + 1, dtype=kind)
+    assert (to_levels(torch.from_numpy(values.astype(np.float32) / np.float32(full)), kind) == values).all()
+    assert to_levels(torch.tensor([-1.0, 2.0, 0.5]), kind).tolist() == [0, full, (full + 1) // 2]
