@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
+from pipegraph.models.adapters.lora_alpha import check_alpha, config_beside
 from pipegraph.models.adapters.lora_fit import misfit
 from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.runtime.node import FileInput, RunContext, Step, node, outputs
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
 
 
 def _files(name: str) -> list[Path]:
-    """The file that a name means, if its header is sound; a folder must hold exactly one safetensors file."""
+    """The file that a name means, and what lies beside it and says its alpha; its header must be sound.
+
+    A folder must hold exactly one safetensors file.
+    """
     path = paths.resolve("loras", name)
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     if len(files) != 1:
         listed = ", ".join(f.name for f in files) or "none"
         raise LookupError(f'"{name}" is a folder; name one of its safetensors files ({listed})')
-    return with_sound_headers(files)
+    beside = config_beside(files[0])
+    checked = with_sound_headers(files)
+    check_alpha(files[0])
+    return [*checked, *([beside] if beside else [])]
 
 
 LoraName = Annotated[str, FileInput(_files, lambda: paths.names("loras"))]
@@ -105,12 +112,11 @@ def load_lora_model_only(
 
 
 def _read(name: str, networks: Mapping[str, Any], family: Any, allow_partial: bool, ctx: RunContext) -> LoraFile:
-    """Read a LoRA, put what was used into the run record and say aloud what was left out."""
+    """Read a LoRA, put what was used into the run record and say aloud what was left out or taken for granted."""
     from pipegraph.models.adapters.lora import read_lora
 
     file = read_lora(_files(name)[0], networks, family, allow_partial=allow_partial)
     ctx.note("lora", file.report())
-    for note in file.notes:
-        if note.startswith("left out"):
-            ctx.warn(f"LoRA {file.name}: {note}")
+    for warning in file.warnings:
+        ctx.warn(f"LoRA {file.name}: {warning}")
     return file

@@ -1,17 +1,15 @@
 """LoRA: low-rank additions to the linear layers of a network, applied beside its weights, never to them.
 
 A file is read whole or not at all: each of its keys is used, is for a part that was not given (said in the report), or
-is an error. y = W x + strength * alpha / rank * up (down x); a file without ``alpha`` means alpha = rank. Differences
-of whole parameters (``.diff``, ``.diff_b``: norms, biases) are added to copies of these parameters.
+is an error. y = W x + strength * alpha / rank * up (down x). Where a file says its alpha, ``lora_alpha.py`` knows; if
+nothing does, it is taken as the rank, with a warning. Differences of whole parameters (``.diff``, ``.diff_b``: norms,
+biases) are added to copies of these parameters.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
-import json
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ from torch import Tensor, nn
 from pipegraph.kernels.linear import LowRank
 from pipegraph.kernels.modules import side_paths
 
+from .lora_alpha import Alpha, AlphaError, read_alpha
 from .lora_keys import NETWORK, Key, read_key
 from .lora_targets import Target, embeddings, parameters, targets
 
@@ -121,14 +120,17 @@ class LoraFile:
     """By part: ``model`` or a text encoder; a part without keys in the file has a LoRA without layers."""
     matched: int
     total: int
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """What is left out or taken for granted."""
+    remarks: tuple[str, ...] = ()
+    """Where its alpha was read."""
 
     def report(self) -> dict[str, Any]:
         """For the run record: keys used and in all, layers by part, remarks."""
         layers = {part: len(lora.layers) for part, lora in self.loras.items()}
         whole = {part: n for part, lora in self.loras.items() if (n := len(lora.differences) + len(lora.tables))}
-        found = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers, "notes": list(self.notes)}
+        found = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers}
+        found |= {"notes": [*self.warnings, *self.remarks]}
         return found | ({"differences": whole} if whole else {})
 
 
@@ -153,15 +155,20 @@ def read_lora(
         LoraError: nothing fits; a key is unknown, of another kind of adapter, or without its partner; a shape is wrong.
     """
     name = path.name
-    tensors, metadata = _open(path)
+    tensors, header = _open(path)
     encoders = [part for part in networks if part != NETWORK]
     only = {"": encoders[0]} if len(encoders) == 1 else {}
     reading = _Reading(networks, {e.folder: e.name for e in family.encoders} | only)
+    ranks = {min(t.shape) for t in tensors.values() if t.ndim >= 2}
+    try:
+        reading.alpha = read_alpha(path, header, ranks)
+    except AlphaError as e:
+        raise LoraError(f"LoRA {name}: {e}") from e
     for key in tensors:
         reading.sort(key)
     reading.differ(tensors)
     for group in reading.groups:
-        reading.bind(*group, tensors, metadata)
+        reading.bind(*group, tensors)
     if reading.wrong:
         raise LoraError(f"LoRA {name}: {_some(reading.wrong)}")
     if not reading.matched:
@@ -177,7 +184,8 @@ def read_lora(
     loras = {
         part: Lora(name, reading.layers[part], reading.differences[part], reading.tables[part]) for part in networks
     }
-    return LoraFile(name, loras, reading.matched, len(tensors), tuple(reading.notes()))
+    warnings, remarks = tuple(reading.warnings()), tuple(f"alpha from {o}" for o in sorted(reading.origins))
+    return LoraFile(name, loras, reading.matched, len(tensors), warnings, remarks)
 
 
 @dataclass(slots=True)
@@ -198,6 +206,9 @@ class _Reading:
     """Keys of parts that were not given."""
     unknown: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    alpha: Alpha = field(default_factory=Alpha)
+    origins: set[str] = field(default_factory=set)
+    """Where alphas were read that stand beside no layer."""
     without_alpha: int = 0
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
     tables: dict[str, dict[str, Factors]] = field(default_factory=dict)
@@ -252,9 +263,7 @@ class _Reading:
     def groups(self) -> list[tuple[str, str, dict[str, str]]]:
         return [(part, layer, roles) for (part, layer), roles in self.keys.items()]
 
-    def bind(
-        self, part: str, layer: str, roles: dict[str, str], tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
-    ) -> None:
+    def bind(self, part: str, layer: str, roles: dict[str, str], tensors: Mapping[str, Tensor]) -> None:
         """Give the factors of one layer of the file to the network's layers that it stands for."""
         if missing := {"down", "up"} - roles.keys():
             self.wrong.append(f"{next(iter(roles.values()))} has no `{missing.pop()}` beside it")
@@ -265,10 +274,8 @@ class _Reading:
             if down.ndim != 2 or up.ndim != 2 or (len(up), down.shape[1]) != shape or up.shape[1] != len(down):
                 self.wrong.append(f"{roles['up']} {tuple(up.shape)} x {tuple(down.shape)} does not make up {table}")
                 return
-            alpha = tensors.get(roles.get("alpha", ""))
-            self.tables[part][table] = Factors(
-                down, up, self._scale(part, (Target(table, ()),), len(down), alpha, metadata)
-            )
+            scale = self._scale(part, [table], len(down), tensors.get(roles.get("alpha", "")))
+            self.tables[part][table] = Factors(down, up, scale)
             self.matched += len(roles)
             return
         goals = self.known[part][layer]
@@ -280,7 +287,8 @@ class _Reading:
                 f"of {', '.join(goal.layer for goal in goals)}"
             )
             return
-        scale = self._scale(part, goals, len(down), tensors.get(roles.get("alpha", "")), metadata)
+        names = [goal.layer for goal in goals]
+        scale = self._scale(part, names, len(down), tensors.get(roles.get("alpha", "")))
         for goal in goals:
             if goal.layer in self.layers[part]:
                 self.wrong.append(f"{roles['up']}: {goal.layer} is named twice, in different spellings")
@@ -288,30 +296,37 @@ class _Reading:
             self.layers[part][goal.layer] = Factors(down, mine[0] if len(mine) == 1 else torch.cat(mine), scale)
         self.matched += len(roles)
 
-    def _scale(
-        self, part: str, goals: tuple[Target, ...], rank: int, alpha: Tensor | None, metadata: Mapping[str, Any]
-    ) -> float:
-        """alpha / rank: the file's own ``alpha``, else what peft wrote into the header, else 1."""
+    def _scale(self, part: str, layers: list[str], rank: int, alpha: Tensor | None) -> float:
+        """alpha / rank: by the tensor beside the factors, else by what the file says of all layers, else 1."""
         if alpha is not None:
-            return float(alpha) / rank
+            return self._checked(alpha) / rank
         folder = next((f for f, name in self.encoders.items() if name == part), "transformer")
-        told = {k.removeprefix(f"{folder}."): v for k, v in metadata.items()}
-        value = told.get("lora_alpha")
-        for pattern, other in (told.get("alpha_pattern") or {}).items():
-            if any(re.match(rf"(.*\.)?({pattern})$", goal.layer) for goal in goals):
-                value = other
-        if value is None:
+        try:
+            scale, origin = self.alpha.scale(folder, layers, rank)
+        except AlphaError as e:
+            self.wrong.append(str(e))
+            return 1.0
+        if scale is None:
             self.without_alpha += 1
             return 1.0
-        return float(value) / (math.sqrt(rank) if told.get("use_rslora") else rank)
+        self.origins.add(origin)
+        return scale
 
-    def notes(self) -> Iterator[str]:
+    def _checked(self, alpha: Tensor) -> float:
+        """The number in a tensor."""
+        if alpha.numel() == 1 and alpha.isfinite().all():
+            return float(alpha)
+        self.wrong.append(f"an alpha {list(alpha.shape)} is not one finite number")
+        return 1.0
+
+    def warnings(self) -> Iterator[str]:
+        yield from self.alpha.warnings
         if self.aside:
             yield f"left out, as no such part was given: {_counted(self.aside)}"
         if self.unknown:
             yield f"left out, as nothing fits them: {len(self.unknown)} keys: {_some(self.unknown)}"
         if self.without_alpha:
-            yield f"{self.without_alpha} layers without alpha: taken as the rank, a scale of 1"
+            yield f"no alpha for {self.without_alpha} layers: taken as the rank, a scale of 1, which may be too strong"
 
     def examples(self) -> str:
         """Some of the keys that fit nothing, and the layer that is spelled most like the first."""
@@ -373,21 +388,15 @@ def _low_rank(layer: nn.Module, parts: Sequence[tuple[Factors, float]]) -> LowRa
     )
 
 
-def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors of a safetensors file, mapped into memory, and peft's remarks in its header."""
+def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, mapped into memory, and its metadata."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "pt") as file:
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
-            header = file.metadata() or {}
+            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}
     except SafetensorError as e:
         raise LoraError(f"LoRA {path.name} is no safetensors file: {e}") from e
-    try:
-        told = json.loads(header.get("lora_adapter_metadata", "{}"))
-    except ValueError as e:
-        raise LoraError(f"LoRA {path.name}: its header `lora_adapter_metadata` is no JSON: {e}") from e
-    return tensors, told if isinstance(told, dict) else {}
 
 
 def _inputs(network: nn.Module, layer: str) -> int:

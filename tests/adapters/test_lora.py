@@ -164,7 +164,7 @@ def test_every_key_style_gives_the_same(tmp_path: Path, flux: Any, style: str) -
     network, call = flux
     before = {k: v.clone() for k, v in network.state_dict().items()}
     file = read_lora(written(tmp_path, STYLES[style]), {"model": network}, FLUX)
-    assert file.matched == file.total == len(STYLES[style]) and not file.notes
+    assert file.matched == file.total == len(STYLES[style]) and not file.warnings
     with active(network, [(file.loras["model"], 0.6)]):
         got = run(network, call)
     torch.testing.assert_close(got, run(merged(network, (split(OWN), 0.6)), call), rtol=1e-5, atol=2e-5)
@@ -181,7 +181,7 @@ def test_xlabs_style_has_no_alpha(tmp_path: Path, flux: Any) -> None:
         return f"double_blocks.0.processor.{names[name.removeprefix('double_blocks.0.')]}"
 
     file = read_lora(written(tmp_path, keys(own, spelled, ".down.weight", ".up.weight", "")), {"model": network}, FLUX)
-    assert "4 layers without alpha: taken as the rank" in file.notes[0]
+    assert "no alpha for 4 layers: taken as the rank" in file.warnings[0]
     whole = {k: (a, b, float(len(a))) for k, (a, b, _) in own.items()}
     with active(network, [(file.loras["model"], 1.0)]):
         got = run(network, call)
@@ -269,7 +269,7 @@ def test_text_encoders(tmp_path: Path, flux: Any, style: str) -> None:
         torch.testing.assert_close(got, run(merged(network, (weights, 0.5)), call), rtol=1e-5, atol=1e-5)
         assert not torch.allclose(got, run(network, call), atol=1e-3)
     alone = read_lora(path, {"model": flux[0]}, FLUX)
-    assert alone.notes == ("left out, as no such part was given: 6 keys for clip_l, 6 keys for t5xxl",)
+    assert alone.warnings == ("left out, as no such part was given: 6 keys for clip_l, 6 keys for t5xxl",)
 
 
 def test_strength_zero_is_bit_equal_to_none_and_loras_add_up(tmp_path: Path, flux: Any) -> None:
@@ -337,6 +337,81 @@ def test_alpha_from_the_header(tmp_path: Path, flux: Any) -> None:
     assert scales() == [3.0, 5.0]
 
 
+PLAIN = keys(draw({"transformer_blocks.0.attn.to_q": (DIM, DIM)}, rank=8), lambda n: f"transformer.{n}", *AB, "")
+"""A LoRA of rank 8 without tensors of alpha."""
+
+
+def scale_of(path: Path, flux: Any) -> float:
+    return load_lora(path, flux[0], FLUX).layers["transformer_blocks.0.attn.to_q"].scale
+
+
+@pytest.mark.parametrize(
+    ("header", "scale"),
+    [
+        ({"lora_alpha": "0.5"}, 0.0625), ({"alpha": "4"}, 0.5), ({"network_alpha": "16.0"}, 2.0),
+        ({"ss_network_alpha": "1", "ss_network_dim": "8"}, 0.125), ({"lora_alpha": "0"}, 0.0),
+        ({"lora_alpha": "8", "use_rslora": "true"}, 8**0.5), ({"lora_alpha": "4", "ss_network_alpha": "4.0"}, 0.5),
+    ],
+)  # fmt: skip
+def test_alpha_that_stands_only_in_the_header(tmp_path: Path, flux: Any, header: dict[str, str], scale: float) -> None:
+    path = written(tmp_path, PLAIN, header)
+    assert scale_of(path, flux) == pytest.approx(scale, rel=1e-12)
+    file = read_lora(path, {"model": flux[0]}, FLUX)
+    assert not file.warnings and file.report()["notes"] == [f"alpha from `{next(iter(header))}` in its header"]
+
+
+@pytest.mark.parametrize(
+    "header", [{}, {"ss_network_alpha": "None"}, {"network_alpha": "0"}, {"ss_network_alpha": "Dynamic"}]
+)
+def test_alpha_that_nothing_says_is_a_warning(tmp_path: Path, flux: Any, header: dict[str, str]) -> None:
+    path = written(tmp_path, PLAIN, header)
+    assert scale_of(path, flux) == 1
+    (warning,) = read_lora(path, {"model": flux[0]}, FLUX).warnings
+    assert warning.startswith("no alpha for 1 layers: taken as the rank")
+
+
+def test_a_tensor_of_alpha_counts_before_the_header(tmp_path: Path, flux: Any) -> None:
+    own = {"transformer.transformer_blocks.0.attn.to_q.alpha": torch.tensor(2.0)}
+    assert scale_of(written(tmp_path, PLAIN | own, {"alpha": "99"}), flux) == 0.25
+    with pytest.raises(LoraError, match=r"alpha \[2\] is not one finite number"):
+        load_lora(written(tmp_path, PLAIN | {next(iter(own)): torch.ones(2)}), flux[0], FLUX)
+
+
+def test_headers_that_contradict_themselves(tmp_path: Path, flux: Any) -> None:
+    path = written(tmp_path, PLAIN, {"lora_alpha": "4", "ss_network_alpha": "2"})
+    assert scale_of(path, flux) == 0.5
+    (warning,) = read_lora(path, {"model": flux[0]}, FLUX).warnings
+    assert warning == "its header says ss_network_alpha 2, and lora_alpha 4, which counts"
+    for header, says in (
+        ({"alpha": "much"}, "`alpha` in its header gives an alpha of 'much', which is no number"),
+        ({"lora_alpha": "nan"}, "is no number"),
+        ({"lora_adapter_metadata": "{"}, "`?lora_adapter_metadata`? is no JSON"),
+        ({"lora_adapter_metadata": '{"lora_alpha": true}'}, "is no number"),
+        ({"lora_adapter_metadata": '{"alpha_pattern": {"(": 1}}'}, "`alpha_pattern`"),
+        ({"lora_adapter_metadata": '{"alpha_pattern": [1]}'}, "`alpha_pattern`"),
+    ):
+        with pytest.raises(LoraError, match=says):
+            load_lora(written(tmp_path, PLAIN, header), flux[0], FLUX)
+
+
+def test_alpha_in_a_peft_folder(tmp_path: Path, flux: Any) -> None:
+    path = written(tmp_path, PLAIN)
+    config = tmp_path / "adapter_config.json"
+    config.write_text(json.dumps({"peft_type": "LORA", "r": 8, "lora_alpha": 2, "alpha_pattern": {"to_k": 7}}))
+    assert scale_of(path, flux) == 0.25
+    assert read_lora(path, {"model": flux[0]}, FLUX).report()["notes"] == ["alpha from adapter_config.json"]
+    config.write_text(json.dumps({"r": 8, "lora_alpha": 2, "alpha_pattern": {"to_q": 7}, "use_rslora": True}))
+    assert scale_of(path, flux) == pytest.approx(7 / 8**0.5)
+    config.write_text(json.dumps({"r": 4, "lora_alpha": 2}))  # of another LoRA
+    assert scale_of(path, flux) == 1
+    assert "speaks of rank 4, which no layer has" in read_lora(path, {"model": flux[0]}, FLUX).warnings[0]
+    config.write_text(json.dumps({"r": 8, "lora_alpha": 2}))
+    (tmp_path / "other.safetensors").touch()  # whose it is cannot be said
+    assert scale_of(path, flux) == 1
+    path.rename(tmp_path / "adapter_model.safetensors")  # peft's own name
+    assert scale_of(tmp_path / "adapter_model.safetensors", flux) == 0.25
+
+
 BROKEN: dict[str, tuple[Callable[[dict[str, Tensor]], dict[str, Tensor]], str]] = {
     "nothing fits": (
         lambda t: {k.replace("_unet_", "_unet_the_"): v for k, v in t.items()},
@@ -385,7 +460,9 @@ def test_partial_loading_is_told(tmp_path: Path, flux: Any) -> None:
     path = written(tmp_path, STYLES["kohya"] | {"lora_unet_double_blocks_7_img_mlp_0.alpha": torch.tensor(1.0)})
     file = read_lora(path, {"model": flux[0]}, FLUX, allow_partial=True)
     assert (file.matched, file.total) == (36, 37)
-    assert file.notes[0].startswith("left out, as nothing fits them: 1 keys: lora_unet_double_blocks_7_img_mlp_0.alpha")
+    assert file.warnings[0].startswith(
+        "left out, as nothing fits them: 1 keys: lora_unet_double_blocks_7_img_mlp_0.alpha"
+    )
     assert len(file.loras["model"].layers) == len(split(OWN))
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.models import paths
 
+from ..context import Context
+
 SHIPPED = paths.EMBEDDED / "flux-tiny"
 
 
@@ -143,3 +145,29 @@ def test_text_encoder_keys_without_a_text_encoder_are_told(tmp_path: Path, loras
     inputs = {"lora_name": "both.safetensors", "strength_model": 1.0}
     result = graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": inputs})
     assert "2 keys for clip_l" in json.dumps(result.record)
+
+
+def test_an_alpha_that_nothing_says_is_said_aloud(tmp_path: Path, loras: Path) -> None:
+    from pipegraph.models.loading.load import Place, load_model
+    from pipegraph.nodes.lora import _files, load_lora_model_only
+
+    place, context = Place(torch.device("cpu"), torch.float32), Context(tmp_path, tmp_path)
+    model = load_model("embedded/flux-tiny", place)
+    load_lora_model_only(model, "network.safetensors", context)
+    assert context.warnings == [
+        "LoRA network.safetensors: no alpha for 1 layers: taken as the rank, a scale of 1, which may be too strong"
+    ]
+    context.warnings.clear()
+    load_lora_model_only(model, "embedded/flux-tiny-flat.safetensors", context)
+    assert not context.warnings
+    folder = loras / "peft"
+    folder.mkdir()
+    (loras / "network.safetensors").rename(folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text('{"r": 4, "lora_alpha": 2}')
+    assert [f.name for f in _files("peft")] == ["adapter_model.safetensors", "adapter_config.json"]  # both are hashed
+    load_lora_model_only(model, "peft", context)
+    assert not context.warnings
+    for broken in ("{", '{"r": 4, "lora_alpha": "x"}'):
+        (folder / "adapter_config.json").write_text(broken)
+        with pytest.raises(LookupError, match=r"LoRA adapter_model\.safetensors: adapter_config\.json"):
+            _files("peft")  # what validate asks

@@ -122,7 +122,7 @@ def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Contex
     networks = {"gemma3_12b": encoder.encoders["gemma3_12b"].network}
     read = read_lora(tmp_path / "writer.safetensors", networks, LTX2)
     assert (read.matched, read.total) == (6, 8)
-    assert "2 keys for eyes that are not read" in read.notes[0]
+    assert "2 keys for eyes that are not read" in read.warnings[0]
     off: dict[str, Any] = {"sampling_mode": "off", "max_length": 6, "system_prompt": "Repeat it."}
     plain = drawn(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off))
     made = encoder.with_lora("gemma3_12b", read.loras["gemma3_12b"], 1.0)

@@ -74,7 +74,7 @@ class Adapters(nn.Module):
             state[f"transformer.{name}.lora_A.weight"] = down.detach().half().contiguous()
             state[f"transformer.{name}.lora_B.weight"] = up.detach().half().contiguous()
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(state, path)
+        save_file(state, path, {"lora_alpha": str(RANK)})
 
     def load(self, path: Path) -> None:
         state = load_file(path)
