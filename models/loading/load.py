@@ -19,6 +19,7 @@ from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..text_families import LANGUAGE_FAMILIES
 from ..vae import Vae
+from ..video.convolution import use_onednn
 from ..video.hunyuan import VIDEO_VAES
 from ..video.ltx_vae import LtxVae
 from ..video.minimax import MiniMaxSoundVae, MiniMaxVae
@@ -137,6 +138,8 @@ def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mappin
 
 def _vae(found: Part, place: Place, usual: LatentFormat, name: str = "") -> Vae:
     network = build(found, place.device, place.dtype)
+    if usual.frames:
+        use_onednn(network)
     if found.class_name == "AutoencoderKLMiniMaxH3":  # it keeps what is fragile in float32 itself
         return MiniMaxVae(network, _latent_format(found, usual), place.device, torch.float32, name)
     made: type[Vae] = VIDEO_VAES.get(found.class_name, VideoVae) if usual.frames else Vae
