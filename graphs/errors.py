@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from pipegraph.limits import PROBLEMS
 
@@ -42,12 +43,12 @@ class Problem:
             where += f" ({self.title})"
         if self.input:
             where += f', input "{self.input}"' if where else f'input "{self.input}"'
-        parts = [f"{where}: {self.message}" if where else self.message]
+        parts = [f"{visible(where, lines=False)}: {self.message}" if where else self.message]
         if self.got:
             parts.append(f"got {self.got}")
         if self.wanted:
             parts.append(f"wanted {self.wanted}")
-        return "; ".join(parts) + (f". {self.hint}" if self.hint else "")
+        return visible("; ".join(parts) + (f". {self.hint}" if self.hint else ""))
 
 
 class GraphError(PipegraphError):
@@ -88,17 +89,37 @@ class Problems:
         return GraphError(self.listed, self.unlisted)
 
 
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_OR_LINE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    """Text with control characters as escapes such as ``\\x1b``: a terminal shows them and does not obey them.
+
+    Args:
+        text: Of a graph, a file name, an exception, ...
+        lines: Leave tabs and line breaks as they are.
+    """
+    return (_CONTROL if lines else _CONTROL_OR_LINE).sub(lambda match: repr(match[0])[1:-1], text)
+
+
 def _short(text: str, limit: int = 2000) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint with the names most like ``name``, or an empty string: also where comparing them would take long."""
+def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
+    """A hint with the names most like ``name``, or an empty string: also where comparing them would take long.
+
+    Args:
+        name: What was written.
+        names: What there is.
+        alike: How much a name must be like it: twice the number of equal letters in a row, divided by all letters.
+    """
     listed = [*names]
     if len(name) > 200 or len(listed) > 3000:
         return ""
     folded = {n.casefold(): n for n in reversed(listed)}
-    close = difflib.get_close_matches(name.casefold(), folded, 3, 0.6)
+    close = difflib.get_close_matches(name.casefold(), folded, 3, alike)
     return "Did you mean " + " or ".join(f'"{folded[c]}"' for c in close) + "?" if close else ""
 
 

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +51,13 @@ KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
 """Input pictures of the ready-made graphs."""
+_FILE: Final = "a .safetensors or .gguf file"
+_FORMS: Final = {
+    "checkpoints": "a .safetensors file or a folder in diffusers layout",
+    "loras": "a .safetensors file",
+    "llm": "a .gguf file or a folder in transformers' layout",
+}
+"""In what form models of a kind come."""
 MEDIA: Final = frozenset(
     ".png .apng .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .m4v .webm .mkv .avi .mka "
     ".wav .mp3 .flac .ogg .opus .m4a .aac .wma .aiff".split()
@@ -69,13 +78,22 @@ class _Root:
     """List subfolders too."""
 
 
+class NotFound(LookupError):
+    """No file has this name: where was looked, and what to do."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(f"{message}. {advice}")
+        self.message, self.advice = message, advice
+
+
 def resolve(kind: str, name: str) -> Path:
     """The file or folder that ``name`` means, links followed; the same one as long as a run goes on.
 
-    Both ``/`` and ``\\`` separate folders.
+    Both ``/`` and ``\\`` separate folders. Letters with accents may be written in either of Unicode's ways.
 
     Raises:
-        LookupError: no such file, or it lies outside the roots; says where was looked and the nearest names.
+        NotFound: no such file, or it lies outside the roots; says where was looked and the nearest names.
+        LookupError: this can be no name.
     """
     access = current()
     known = access.resolved.get((kind, name))
@@ -88,11 +106,12 @@ def _resolve(kind: str, name: str, allowed: Set[Path]) -> Path:
     clean = name.replace("\\", "/")
     if not clean.strip() or any(ord(c) < 32 for c in clean):
         raise LookupError(f"{name!r} is no name of a file")
-    for candidate in _candidates(kind, clean, allowed):
-        path = _existing(candidate)
-        if path and _inside(kind, path, allowed):
-            return path
-    raise LookupError(_not_found(kind, name, clean))
+    for spelling in dict.fromkeys((clean, *(unicodedata.normalize(form, clean) for form in ("NFC", "NFD")))):
+        for candidate in _candidates(kind, spelling, allowed):
+            path = _existing(candidate)
+            if path and _inside(kind, path, allowed):
+                return path
+    raise _not_found(kind, name, clean)
 
 
 def names(kind: str) -> list[str]:
@@ -258,7 +277,7 @@ def _hub_names(mark: tuple[str, ...]) -> Iterator[str]:
             yield repo
 
 
-def _not_found(kind: str, name: str, clean: str) -> str:
+def _not_found(kind: str, name: str, clean: str) -> NotFound:
     known = names(kind)
     hint = ""
     if same := [n for n in known if n.lower() == clean.removeprefix("./").lower()]:
@@ -266,7 +285,23 @@ def _not_found(kind: str, name: str, clean: str) -> str:
     elif len(clean) <= LONG and (near := difflib.get_close_matches(clean, known, 3, 0.5)):
         hint = "; nearest: " + ", ".join(f'"{n}"' for n in near)
     places = ", ".join(map(str, searched(kind)))
-    variable = "PIPEGRAPH_INPUT" if kind == "input" else "PIPEGRAPH_MODELS"
-    elsewhere = f"a file elsewhere must be named on the command line, or its folder in {variable}"
     name = name if len(name) <= LONG else name[:LONG] + "…"
-    return f'no file "{name}" among {kind}{hint}; looked in {places}; {elsewhere}'
+    return NotFound(f'no file "{name}" among {kind}{hint}; looked in {places}', _advice(kind, clean, known, bool(hint)))
+
+
+def _advice(kind: str, name: str, known: Iterable[str], nearly: bool) -> str:
+    """What there is instead, and how to get more; short where a name is nearly right."""
+    if kind == "input":
+        return "A file elsewhere must be named on the command line, or its folder in PIPEGRAPH_INPUT."
+    if nearly:
+        return "`pipegraph models` lists all there is."
+    shipped = ", ".join(f'"{n}"' for n in known if n.startswith("embedded/"))
+    there = f"What ships with pipegraph: {shipped}; " if shipped else ""
+    place = model_roots()[0] / FOLDERS[kind][0]
+    text = (
+        f"{there}`pipegraph models` lists all there is. To add one, put {_FORMS.get(kind, _FILE)} into {place}, or "
+        "name its path on the command line, or its folder in PIPEGRAPH_MODELS."
+    )
+    if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+(?<!\.safetensors)(?<!\.gguf)", name) and not name.startswith("embedded/"):
+        text += f" `hf download {name}` fetches a repository of the hub, a gated one after `hf auth login`."
+    return text

@@ -21,6 +21,7 @@ from .auto import settle
 from .catalog import Catalog, Entry
 from .checked import CheckedGraph, CheckedNode
 from .order import sort
+from .packs import pack_of
 from .spec import Port, disorder
 from .values import Misfit, convert, fit
 
@@ -151,9 +152,9 @@ class _Check:
             more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
         self.problems.add(code, message, **more)
 
-    def near(self, name: str, names: Iterable[str]) -> str:
+    def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> str:
         """The nearest names, while there are few problems: looking for them is slow."""
-        return nearest(name, names) if len(self.problems.listed) < MAX_HINTS else ""
+        return nearest(name, names, alike) if len(self.problems.listed) < MAX_HINTS else ""
 
     # What the call gives
 
@@ -303,7 +304,9 @@ class _Check:
         return use.type, {name: value for name, value in values.items() if type(value) is not Link}
 
     def unknown_node(self, use: NodeUse) -> None:
-        hint = self.near(use.type, self.catalog.entries)
+        hint = self.near(use.type, self.catalog.entries, alike=0.8)
+        if not hint and (pack := pack_of(use.type)):
+            hint = f"It is no node of ComfyUI's core but of the pack {pack}."
         if not hint:
             broken = ", ".join(pack.source for pack in self.catalog.broken)
             hint = "`pipegraph nodes` lists what there is; --nodes PATH adds your own."
@@ -357,10 +360,11 @@ class _Check:
                 known = self.files[id(port), name] = tuple(port.file.find(name))
             except LookupError as e:
                 hint = self.near(name, port.file.names())
-                message = str(e.args[0]) if e.args else f'"{name}" is not found'
+                message = getattr(e, "message", None) or (str(e.args[0]) if e.args else f'"{name}" is not found')
                 hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
                 if not hint and type(source := use.inputs.get(port.name)) is InputRef:
                     hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
+                hint = " ".join(filter(None, (hint, getattr(e, "advice", ""))))
                 self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
                 return ()
             for fault in filter(None, map(port.file.fault, known) if port.file.fault else ()):

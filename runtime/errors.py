@@ -10,7 +10,7 @@ PipegraphError
 
 from __future__ import annotations
 
-from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, message_of, nearest, shown
+from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, message_of, nearest, shown, visible
 
 __all__ = [
     "Cancelled",
@@ -24,6 +24,7 @@ __all__ = [
     "message_of",
     "nearest",
     "shown",
+    "visible",
 ]
 
 

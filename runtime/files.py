@@ -13,6 +13,7 @@ import secrets
 import shutil
 import socket
 import time
+import unicodedata
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import count
@@ -102,8 +103,16 @@ def sweep_old(folder: Path, *, age: float = DAY) -> None:
 
 
 def check_name(name: str) -> list[str]:
-    """The parts of a name for ``write_new``; ValueError with a sentence if it is not allowed."""
+    """The parts of a name for ``write_new``; ValueError with a sentence if it is not allowed.
+
+    A name is printed for scripts, one a line: it holds no control character and does not look like an option.
+    """
+    name = unicodedata.normalize("NFC", name)
     parts = name.replace("\\", "/").split("/")
+    if not name.isprintable() and any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name):
+        raise ValueError(f"{name!r} holds a line break or another control character, which no name of a file may")
+    if any(part.startswith("-") for part in parts):
+        raise ValueError(f'{name!r} begins with "-", as options of commands do')
     if "\0" in name or any(p in ("", ".", "..") or p.endswith((" ", ".")) for p in parts) or ":" in parts[0]:
         raise ValueError(f"{name!r} is not a name of a file inside the output folder")
     if name.count("%n") != 1 or "%n" not in parts[-1]:

@@ -26,8 +26,9 @@ class FileInput:
     """A STRING input that names files; their contents are part of the node's cache key.
 
     ``find`` turns the name into the files or folders it stands for, or raises ``LookupError`` with a sentence that
-    says where was looked. ``names`` lists what could be named, for hints and forms. ``fault`` says in a sentence why
-    one of the files cannot be used, as far as its header tells, else nothing; it is asked when the graph is checked.
+    says where was looked; its attributes ``message`` and ``advice``, if it has them, part what is wrong from what to
+    do. ``names`` lists what could be named, for hints and forms. ``fault`` says in a sentence why one of the files
+    cannot be used, as far as its header tells, else nothing; it is asked when the graph is checked.
     """
 
     find: Callable[[str], Sequence[Path]]

@@ -160,3 +160,7 @@ def test_doctor_without_an_installation(call: Call, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(metadata, "distribution", distribution)
     done = call("doctor")
     assert "not installed, used from" in done.out and "diffusers" in done.out
+
+
+def test_a_pipe_gets_no_styles(call: Call) -> None:
+    assert "\x1b" not in call("nodes").out and "\x1b" not in call("nodes", "KSampler").out

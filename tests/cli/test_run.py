@@ -173,7 +173,7 @@ def test_where_to_save_is_tried_before_anything_runs(call: Call, picture: Path) 
     for out in ("/dev/null", "/proc/nothing", picture):
         done = vignette(call, picture, "--out", str(out))
         assert done.code == 2 and not done.out and "error[bad_out]" in done.err and str(out) in done.err
-    for prefix in ("../../evil", "/tmp/evil", "a/./b", "x" * 300, "%n%n"):
+    for prefix in ("../../evil", "/tmp/evil", "a/./b", "x" * 300, "%n%n", "a\nb", "a\x1bb", "-x", "a/-b", "\x9bx"):
         done = vignette(call, picture, "--set", f"save.filename_prefix={prefix}")
         assert done.code == 2 and "error[bad_file_name]" in done.err and not Path("output").exists()
     assert vignette(call, picture, "--set", "save.filename_prefix=a/%date:yyyy-MM-dd%/b").code == 0

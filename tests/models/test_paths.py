@@ -1,6 +1,7 @@
 """Names of models and inputs lead to the right file, and never outside the roots."""
 
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_what_lies_outside_is_told_like_what_is_not_there(root: Path) -> None:
     for there in (str(root / "there"), "../../there", "link/there", "~/there"):
         absent = there.replace("there", "gone")
         assert told(there) == told(absent).replace("gone", "there")
-    assert "must be named on the command line, or its folder in PIPEGRAPH_MODELS" in told("link/there")
+    assert "name its path on the command line, or its folder in PIPEGRAPH_MODELS" in told("link/there")
 
 
 def test_allowed_paths(root: Path) -> None:
@@ -161,3 +162,27 @@ def test_names_that_no_system_takes_are_not_found(root: Path, part: str) -> None
     for kind in paths.KINDS:
         with pytest.raises(LookupError):
             paths.resolve(kind, part)
+
+
+def test_what_is_not_there_says_what_is_and_how_to_get_more(root: Path) -> None:
+    with pytest.raises(LookupError) as absent:
+        paths.resolve("checkpoints", "nope")
+    advice = str(absent.value)
+    assert '"embedded/flux-tiny"' in advice and "`pipegraph models`" in advice
+    assert f"put a .safetensors file or a folder in diffusers layout into {root / 'models/checkpoints'}" in advice
+    assert "hf download" not in advice
+    with pytest.raises(LookupError, match=r"`hf download black-forest-labs/FLUX\.1-dev` fetches"):
+        paths.resolve("checkpoints", "black-forest-labs/FLUX.1-dev")
+    with pytest.raises(LookupError, match=r"a \.gguf file or a folder in transformers' layout"):
+        paths.resolve("llm", "nope")
+
+
+@pytest.mark.parametrize("kind", ["input", "checkpoints"])
+@pytest.mark.parametrize(("on_disk", "named"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
+def test_accents_may_be_written_in_either_way(root: Path, kind: str, on_disk: str, named: str) -> None:
+    name = "crème brûlée.safetensors"
+    folder = root / "input" if kind == "input" else root / "models/checkpoints"
+    folder.mkdir(exist_ok=True)
+    path = folder / unicodedata.normalize(on_disk, name)  # type: ignore[arg-type]
+    path.write_bytes(b"x")
+    assert paths.resolve(kind, unicodedata.normalize(named, name)) == path  # type: ignore[arg-type]

@@ -410,3 +410,23 @@ def test_graph_inputs_are_held_to_their_declaration(
 def test_the_name_of_a_file_is_text(problems: Find, name: Any) -> None:
     (problem,) = [p for p in problems({**END, "a": ("Read", {"path": name})}) if p.node == "a"]
     assert problem.code == "wrong_type"
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("KSamler", 'Did you mean "KSampler"'),
+        ("loadimage", 'Did you mean "LoadImage"'),
+        ("EmptyLatent", 'Did you mean "EmptyLatentImage"'),
+        ("IPAdapterAdvanced", "no node of ComfyUI's core but of the pack ComfyUI_IPAdapter_plus"),
+        ("VHS_VideoCombine", "pack ComfyUI-VideoHelperSuite"),
+        ("FaceDetailer", "pack ComfyUI-Impact-Pack"),
+        ("DWPreprocessor", "pack comfyui_controlnet_aux"),
+        ("FantasyNode", "`pipegraph nodes` lists what there is"),
+    ],
+)
+def test_an_unknown_node_gets_no_name_that_is_hardly_like_it(kind: str, hint: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        check(load({"a": {"class_type": kind, "inputs": {}}}), Catalog.load())
+    (problem,) = (p for p in caught.value.problems if p.code == "unknown_node")
+    assert hint in problem.hint and ("Did you mean" in problem.hint) == ("Did you mean" in hint)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_processes_never_share_a_name(tmp_path: Path) -> None:
     [
         "../x%n", "..\\x%n", "/etc/x%n", "a/../../x%n", "C:\\x%n", "a//x%n", "x%n\0.png", "....//x%n", "./x%n",
         "x", "%n/x", "%n%n", "x%n.", "x%n ", "a /x%n", "", "%n" + "x" * 300,
+        "a\nb%n", "a\r%n", "\x1b[2J%n", "a\u2028%n", "\x9b%n", "-x%n", "a/-x%n", "-a/x%n",
     ],
 )  # fmt: skip
 def test_names_that_are_refused(tmp_path: Path, name: str) -> None:
@@ -171,3 +173,8 @@ def test_a_folder_is_tried_and_nothing_is_left(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r".+"):
             check_folder(wrong)
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_name_is_written_in_composed_letters(tmp_path: Path) -> None:
+    made = write_new(tmp_path, unicodedata.normalize("NFD", "crème%n"), b"x")
+    assert made.name == unicodedata.normalize("NFC", "crème00001")

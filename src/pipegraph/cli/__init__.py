@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -131,7 +132,8 @@ def _report(error: Exception, as_json: bool) -> int:
         case click.ClickException() if as_json:
             found, code = (Problem(code="usage", message=error.format_message()),), WRONG
         case click.ClickException():
-            error.show()
+            error.show(text := io.StringIO())
+            show.echo(text.getvalue().rstrip("\n"), err=True)
             return WRONG
         case _:
             raise error

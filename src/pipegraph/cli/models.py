@@ -10,7 +10,7 @@ import click
 from pipegraph.models import paths
 from pipegraph.models.loading.card import read_card
 
-from .show import columns, json_line
+from .show import columns, echo, json_line
 
 
 @click.command()
@@ -40,11 +40,11 @@ def _all(as_json: bool) -> None:
     if as_json:
         return json_line({"models": found, "searched": searched})
     for kind, names in found.items():
-        click.echo(kind)
+        echo(kind)
         columns([(n, _summary(kind, n)) for n in names] or [("(none)", "")], indent="  ")
-    click.echo("looked in")
+    echo("looked in")
     columns(((place,) for place in dict.fromkeys(p for places in searched.values() for p in places)), indent="  ")
-    click.echo('Folders of your own: PIPEGRAPH_MODELS, laid out as ComfyUI\'s "models" folder.')
+    echo('Folders of your own: PIPEGRAPH_MODELS, laid out as ComfyUI\'s "models" folder.')
     return None
 
 
@@ -60,7 +60,7 @@ def _add(name: str | None, as_json: bool) -> None:
         raise click.ClickException(str(error.args[0] if error.args else error)) from None
     if as_json:
         return json_line({"name": name, "path": str(folder), "licence": KNOWN[name].licence})
-    click.echo(f"{name}: {KNOWN[name].summary}, {KNOWN[name].licence}\n{folder}")
+    echo(f"{name}: {KNOWN[name].summary}, {KNOWN[name].licence}\n{folder}")
     return None
 
 
@@ -77,12 +77,12 @@ def _one(name: str, as_json: bool) -> None:
     card = read_card(place)
     if as_json:
         return json_line({"name": name, "path": str(place), "card": card})
-    click.echo(f"{name}  ({_size(place) / 1e6:.1f} MB)\n{place}")
+    echo(f"{name}  ({_size(place) / 1e6:.1f} MB)\n{place}")
     for key, value in card.items():
-        click.echo(f"\n{key.replace('_', ' ')}")
+        echo(f"\n{key.replace('_', ' ')}")
         columns(_rows(value), indent="  ")
     if not card:
-        click.echo("It has no card.json; nothing more is known without loading it.")
+        echo("It has no card.json; nothing more is known without loading it.")
     return None
 
 

@@ -12,7 +12,7 @@ import click
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.spec import MISSING, NodeSpec, Port
 
-from .show import columns, json_line
+from .show import columns, echo, json_line
 
 SHOWN_CHOICES = 30
 nodes_option = click.option(
@@ -45,7 +45,7 @@ def command(name: str | None, packs: tuple[Path, ...], as_json: bool, markdown: 
         _one(specs[0], catalog.entries[name].source)
     else:
         for category, group in by_category(specs):
-            click.echo(click.style(category, bold=True))
+            echo(click.style(category, bold=True))
             columns([(s.id, first_line(s)) for s in group], indent="  ")
 
 
@@ -55,7 +55,7 @@ def load_catalog(packs: Iterable[Path]) -> Catalog:
 
     found = catalog(packs)
     for pack in found.broken:
-        click.echo(f"warning: the nodes of {pack.source} could not be loaded: {pack.error}", err=True)
+        echo(f"warning: the nodes of {pack.source} could not be loaded: {pack.error}", err=True)
     return found
 
 
@@ -108,11 +108,11 @@ def _number(value: float | None) -> str:
 
 
 def _one(spec: NodeSpec, source: str) -> None:
-    click.echo(f"{click.style(spec.id, bold=True)}  {spec.category}  ({source})")
-    click.echo("\n" + spec.doc.split("\nArgs:")[0].rstrip())
-    click.echo("\ninputs")
+    echo(f"{click.style(spec.id, bold=True)}  {spec.category}  ({source})")
+    echo("\n" + spec.doc.split("\nArgs:")[0].rstrip())
+    echo("\ninputs")
     columns([(name, p.type, _need(p), " ".join(filter(None, (p.doc, _bracket(p))))) for name, p in _listed(spec)], "  ")
-    click.echo("\noutputs")
+    echo("\noutputs")
     columns([(name, p.type) for name, p in spec.outputs.items()], "  ")
 
 

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 
 import click
 
+from pipegraph.runtime.errors import visible
 from pipegraph.runtime.events import Event
 
-from .show import echo, json_line, write
+from .show import echo, json_line, safe, write
 
 QUIET_SECONDS = 5.0
 """Plain progress of one node is told at most this often."""
@@ -77,7 +78,7 @@ class Plain:
             case "token":
                 self.token(event)
             case "text":
-                echo(data["text"])
+                write(f"{data['text']}\n")
             case "warning":
                 self.say(f"{click.style('warning', fg='yellow')}: {data['message']}")
             case "saved" if data.get("temporary"):
@@ -109,7 +110,7 @@ class Plain:
         if not first.endswith("\n"):
             write("\n")
         for text in others:
-            echo(f"\n{text}")
+            write(f"\n{text}\n")
 
     def saved(self, path: Path) -> None:
         echo(path)
@@ -187,7 +188,7 @@ class Bars(Plain):
     def say(self, line: str) -> None:
         from rich.text import Text
 
-        self.console.print(Text.from_ansi(line), soft_wrap=True)
+        self.console.print(Text.from_ansi(safe(line)), soft_wrap=True)
 
 
 class Speed:
@@ -215,7 +216,7 @@ class Speed:
 
 
 def name_of(event: Event) -> str:
-    return f"{event.title} ({event.node})" if event.title else event.node
+    return visible(f"{event.title} ({event.node})" if event.title else event.node, lines=False)
 
 
 def plan_line(data: Mapping[str, Any]) -> str:

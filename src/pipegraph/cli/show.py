@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import click
 
-from pipegraph.runtime.errors import Problem
+from pipegraph.runtime.errors import Problem, visible
+
+_STYLE: Final = re.compile(r"(\x1b\[(?:0|1|31|33)m)")
+"""Reset, bold, red and yellow, as ``click.style`` writes them."""
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
@@ -26,9 +30,9 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
     for row in rows:
         head = indent + "".join(f"{cell:<{width}}  " for cell, width in zip(row[:-1], widths, strict=True))
         lines = textwrap.wrap(row[-1], room, break_long_words=False, break_on_hyphens=False) or [""]
-        click.echo((head + lines[0]).rstrip())
+        echo((head + lines[0]).rstrip())
         for line in lines[1:]:
-            click.echo(" " * start + line)
+            echo(" " * start + line)
 
 
 def problems(listed: Sequence[Problem], unlisted: int = 0) -> None:
@@ -41,22 +45,29 @@ def problems(listed: Sequence[Problem], unlisted: int = 0) -> None:
 
 def json_line(value: Any) -> None:
     """Print one value as one line of strict JSON on stdout, at once."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
-    echo(text.encode(errors="backslashreplace").decode())  # a byte of a path that is no UTF-8 becomes a JSON escape
+    echo(json.dumps(value, allow_nan=False, default=str).replace("\x7f", "\\u007f"))
 
 
 def echo(message: Any, err: bool = False) -> None:
-    """Print a line for a reader who may have gone, as with ``| head``: then the stream is muted and work goes on."""
+    """Print a line for a reader who may have gone, as with ``| head``: then the stream is muted and work goes on.
+
+    On a terminal control characters are shown as escapes.
+    """
     try:
-        click.echo(message, err=err)
+        click.echo(safe(str(message)) if err or sys.stdout.isatty() else message, err=err)
     except BrokenPipeError:
         mute(sys.stderr if err else sys.stdout)
 
 
+def safe(text: str) -> str:
+    """Text that a terminal may get: control characters as escapes, but for the few styles that we use."""
+    return "".join(part if _STYLE.fullmatch(part) else visible(part) for part in _STYLE.split(text))
+
+
 def write(text: str) -> None:
-    """Print a piece of text on stdout, at once and without a line break; as with ``echo``, the reader may have gone."""
+    """Print a piece of a result on stdout, at once and without a line break; a pipe or file gets it as it is."""
     try:
-        click.echo(text, nl=False)
+        click.echo(safe(text) if sys.stdout.isatty() else text, nl=False, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
         mute(sys.stdout)

@@ -11,7 +11,7 @@ from pipegraph.runtime.check import open_inputs
 
 from .call import JSON, GraphCommand, call_of, typed_paths
 from .nodes import load_catalog, nodes_option
-from .show import json_line
+from .show import echo, json_line
 
 
 @click.command(cls=GraphCommand)
@@ -34,4 +34,4 @@ def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tup
         json_line({"valid": True, "nodes": nodes, "needs": needed})
     else:
         needs = f"; needs a value for {', '.join(needed)}" if needed else ""
-        click.echo(f"{call.graph.source}: no errors, {nodes} nodes{needs}")
+        echo(f"{call.graph.source}: no errors, {nodes} nodes{needs}")
