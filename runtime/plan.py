@@ -6,6 +6,7 @@ Equal nodes with equal inputs are one step. ``"auto"`` values are replaced by th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -81,7 +82,8 @@ class Plan:
     resolved: Sequence[Resolved]
     """What became of each ``auto``."""
     warnings: Sequence[str] = ()
-    """What is to be said before the run: how it differs from the run that made the picture the graph came from."""
+    """What is to be said before the run: how it differs from the run that made the picture the graph came from, and
+    nodes whose files cannot be watched."""
 
     @property
     def merged(self) -> dict[str, str]:
@@ -107,6 +109,7 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
     steps: list[Step] = []
     step_of: dict[str, int] = {}
     by_key: dict[str, int] = {}
+    warnings: list[str] = []
     for node in nodes:
         spec = node.entry.spec
         values = node.values
@@ -123,6 +126,12 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
             parts.append(repr(files))
         if node.entry.file_inputs and any(name in node.entry.file_inputs for name, _, _ in links):
             stable = False  # what a name that is not known yet stands for cannot be in the key
+        for name in _unwatched(node) if stable else ():
+            stable = False
+            warnings.append(
+                f'node "{node.id}": its input "{name}" is declared as plain text and names a file ({values[name]}); '
+                "the node is computed each time, as the file may have changed. Declare the input with FileInput."
+            )
         if not stable or spec.effect == "writes":
             parts.append(node.id)
         text = f"{spec.id}\0{spec.version}\0" + "\0".join(parts)
@@ -134,6 +143,8 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
     hashes.save()
     if problems:
         raise GraphError(problems)
+    if checked.graph.origin:
+        warnings += differences(checked.graph.origin, settings.as_dict(), steps)
     outputs = {name: (step_of[id], output) for name, (id, output) in checked.outputs.items()}
     return Plan(
         checked=checked,
@@ -144,8 +155,21 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
         outputs=outputs,
         step_of=step_of,
         resolved=[r for found in autos.values() for r in found],
-        warnings=differences(checked.graph.origin, settings.as_dict(), steps) if checked.graph.origin else (),
+        warnings=warnings,
     )
+
+
+def _unwatched(node: CheckedNode) -> list[str]:
+    """Inputs of a node that is not pipegraph's own which are plain text and name a file: its content is in no key."""
+    if node.entry.own or node.entry.spec.effect == "writes":
+        return []
+    ports = node.entry.spec.inputs
+    return [
+        name
+        for name, value in node.values.items()
+        if type(value) is str and ports[name].type == "STRING" and not (ports[name].multiline or ports[name].file_name)
+        and {"/", "\\", "."} & {*value} and os.path.isfile(os.path.expanduser(value))
+    ]  # fmt: skip
 
 
 def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[int]]:

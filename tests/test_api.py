@@ -282,3 +282,33 @@ def test_what_was_checked_is_what_is_read(outside: Path) -> None:
             Path("link.png").symlink_to(outside)
 
     assert pg.load(READ, on_event=swap).run(image="link.png")["image"].shape == (1, 8, 8, 3)
+
+
+UNWATCHED = '''
+import pipegraph as pg
+from pathlib import Path
+
+@pg.node("ReadText", category="test", output="text")
+def read_text(path: str, note: str = "") -> str:
+    """Read a file whose name is declared as plain text.
+
+    Args:
+        path: Its name.
+        note: Nothing.
+    """
+    return Path(path).read_text()
+'''
+
+
+def test_a_file_that_a_node_takes_as_plain_text_is_read_anew_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "pack.py").write_text(UNWATCHED)
+    file = tmp_path / "a.txt"
+    graph = {"a": {"class_type": "ReadText", "inputs": {"path": str(file), "note": "no/file"}}}
+    nodes = {"pipegraph": 1, "nodes": graph, "outputs": {"text": ["a", 0]}}
+    workflow = pg.load(nodes, nodes=tmp_path / "pack.py")
+    for text in ("first", "second"):
+        file.write_text(text)
+        result = workflow.run()
+        (warning,) = result.warnings
+        assert result["text"] == text
+        assert 'its input "path" is declared as plain text and names a file' in warning and "FileInput" in warning

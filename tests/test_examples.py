@@ -29,20 +29,38 @@ def test_the_page_shows_the_code_that_runs() -> None:
     assert blocks[0] == NODE.read_text()
 
 
-def test_the_other_nodes_of_the_page_load(tmp_path: Path) -> None:
+def test_the_other_nodes_of_the_page_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write-a-node.md").read_text(), re.S)
-    head = "from collections.abc import Generator\nimport pipegraph as pg\nfrom pipegraph.nodes.wire import Image\n"
+    imports = ["collections.abc import Generator", "typing import Annotated", "annotated_types import Ge"]
+    head = (
+        "".join(f"from {line}\n" for line in [*imports, "pipegraph.nodes.wire import Image"])
+        + "import pipegraph as pg\n"
+    )
     (tmp_path / "nodes.py").write_text(head + "\n".join(blocks[1:]))
+    (tmp_path / "table.csv").write_text("a\nb\n")
+    monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
     graph = {
         "pipegraph": 1,
         "nodes": {
             "make": {"class_type": "EmptyImage", "inputs": {"width": 10, "height": 4}},
             "cut": {"class_type": "ImageHalves", "inputs": {"image": ["make", 0]}},
             "text": {"class_type": "SaveText", "inputs": {"text": "hello"}},
+            "count": {"class_type": "CountLines", "inputs": {"file": "table.csv"}},
+            "pick": {"class_type": "PickWord", "inputs": {"text": "b a c", "count": 5, "seed": None}},
         },
-        "outputs": {"left": ["cut", "left"], "right": ["cut", 1]},
-    }
-    result = pg.load(graph, nodes=[tmp_path / "nodes.py"], out=tmp_path / "out").run()
+        "outputs": {
+            "left": ["cut", "left"], "right": ["cut", 1], "lines": ["count", "lines"], "words": ["pick", "word"],
+        },
+    }  # fmt: skip
+    workflow = pg.load(graph, nodes=[tmp_path / "nodes.py"], out=tmp_path / "out")
+    result = workflow.run()
+    assert result["lines"] == 2 and len(result["words"].split()) == 5 and "pick.seed" in result.record["seeds"]
+    (tmp_path / "table.csv").write_text("a\nb\nc\n")
+    again = workflow.run({"pick.seed": result.record["seeds"]["pick.seed"]})
+    assert again["lines"] == 3 and again["words"] == result["words"] and not again.warnings
+    assert len(workflow.run({"pick.count": "auto"})["words"].split()) == 1  # no model recommends: the default
+    with pytest.raises(pg.GraphError, match="'as written', 'sorted'"):
+        workflow.check({"pick.order": "reversed"})
     assert result["left"].shape == result["right"].shape == (1, 4, 5, 3)
     assert [path.read_text() for path in result.files] == ["hello"]
 
