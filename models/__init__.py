@@ -1,0 +1,3 @@
+from pipegraph import lean_imports
+
+lean_imports.install()

@@ -7,15 +7,25 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .lock import LOCK
 
 _TYPED: Final = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)
+_RANDOM: Final = (torch.rand, torch.randn)
+_INITIALIZERS: Final = (Tensor.normal_, Tensor.uniform_)
+_INITIALIZING: Final = ("torch.nn.init", "transformers.initialization")
+"""Modules of functions that initialize weights; transformers puts its own in place of torch's for a while."""
 
 
-class _Floats(TorchFunctionMode):
-    """What torch makes without a dtype has this one, in this thread; ``set_default_dtype`` would change all threads."""
+class _Building(TorchFunctionMode):
+    """What torch does in this thread while a network is made; ``set_default_dtype`` would change all threads.
+
+    Tensors of ``torch.empty``, which weights begin as, lie on the meta device and are not initialized. Tables that no
+    file holds are computed as always. No random numbers are drawn: they begin weights, and would change the state of
+    the process's generator.
+    """
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -23,14 +33,18 @@ class _Floats(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = dict(kwargs or {})
+        if func in _INITIALIZERS or getattr(func, "__module__", "") in _INITIALIZING:
+            return args[0] if args else options["tensor"]
         typed = func in _TYPED or (func is torch.tensor and args and isinstance(args[0], float))
         if typed and options.get("dtype") is None:
             options["dtype"] = self.dtype
-        return func(*args, **options)
+        if func is torch.empty and options.get("device") is None:
+            options["device"] = "meta"
+        return (torch.zeros if func in _RANDOM else func)(*args, **options)
 
 
 @contextmanager
 def empty_networks(dtype: torch.dtype = torch.float32) -> Iterator[None]:
-    """What is made inside a ``with`` lies on the meta device; its floats have ``dtype`` unless their code says else."""
-    with LOCK, torch.device("meta"), _Floats(dtype):
+    """Networks made inside a ``with`` have no memory for weights. Their floats are ``dtype`` where they do not say."""
+    with LOCK, _Building(dtype):
         yield

@@ -172,6 +172,19 @@ def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, 
     return packed
 
 
+def place_buffers(network: nn.Module, how: Filling) -> None:
+    """Bring the buffers that no file holds, such as wavelengths of positions, to where the weights are.
+
+    Raises:
+        LoadError: there is one that was not computed when the network was made.
+    """
+    buffers = dict(network.named_buffers())
+    left = [name for name, buffer in buffers.items() if buffer.is_meta]
+    refuse(how.origin, {f"{how.label} has buffers that the loader does not know": left})
+    for name, buffer in buffers.items():
+        put(network, name, buffer.to(how.device))
+
+
 def pack_all(network: nn.Module, packed: Packed) -> None:
     """Give linear layers their packed weights."""
     for name, (weight, precision) in packed.items():

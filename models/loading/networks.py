@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from ..quantize import count_bytes
 from ..video import minimax_networks, wan_fun
 from .building import empty_networks
-from .complete import refuse
-from .filling import Filling, Packed, check, fill, pack_all, plain
+from .filling import Filling, Packed, check, fill, pack_all, place_buffers, plain
 from .lock import imported
 from .parts import ENCODERS, Part
 from .pieces import Piece
@@ -126,18 +125,13 @@ def _prefixed(network: nn.Module, pieces: Mapping[str, Piece]) -> dict[str, Piec
 def _fill(network: nn.Module, part: Part, how: Filling) -> Packed:
     """Give a network of diffusers its tensors, all but the packed, which are returned."""
     parameters = dict(network.named_parameters())
-    held = {n: b for n, b in network.named_buffers() if n in part.pieces}  # what LTX's VAE knows of its latents
-    places, stored = {**parameters, **held}, plain(part.pieces)
+    buffers, saved = dict(network.named_buffers()), network.state_dict().keys()
+    held = {n: b for n, b in buffers.items() if n in part.pieces and n in saved}  # what LTX's VAE knows of its latents
+    computed = buffers.keys() - saved
+    places, stored = {**parameters, **held}, plain({n: p for n, p in part.pieces.items() if n not in computed})
     check(how.origin, how.label, places, stored)
     packed = fill(network, places, stored, replace(how, dtype_of=_dtypes(network, part, how.dtype, held)))
-    if part.class_name in ("WanTransformer3DModel", "WanVACETransformer3DModel"):
-        network.rope = _rope(network, how.device)
-    if _is_minimax(part):
-        minimax_networks.fill_tables(network, how.device)
-    if part.class_name == "LTX2VocoderWithBWE":
-        network.resampler = _resampler(network).to(how.device)
-    left = [n for n, b in network.named_buffers() if b.is_meta and "rope." not in n]
-    refuse(how.origin, {f"{part.class_name} has buffers that the loader does not know": left})
+    place_buffers(network, how)
     return packed
 
 
@@ -159,20 +153,6 @@ def _dtypes(
 def _named(parts: tuple[str, ...], name: str) -> bool:
     """Whether a parameter's name has one of these parts."""
     return any(part in name.split(".") for part in parts)
-
-
-def _rope(network: Any, device: torch.device) -> nn.Module:
-    """The table of positions of a Wan network, which no file holds."""
-    config = network.config
-    made: nn.Module = type(network.rope)(config.attention_head_dim, config.patch_size, config.rope_max_seq_len)
-    return made.to(device)
-
-
-def _resampler(network: Any) -> nn.Module:
-    """What brings the first stage of LTX-2.3's vocoder to the rate of the second: a filter that no file holds."""
-    ratio = network.config.output_sampling_rate // network.config.input_sampling_rate
-    made: nn.Module = type(network.resampler)(ratio=ratio, window_type="hann", persistent=False)
-    return made
 
 
 def _install(network: nn.Module) -> None:

@@ -5,12 +5,10 @@ transformers itself would make up what is missing and drop what has no place.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -18,8 +16,8 @@ from torch import Tensor, nn
 
 from ..quantize import choice, quantized_rows
 from .building import empty_networks
-from .complete import listed, refuse
-from .filling import Filling, Packed, Plain, Stored, Weight, check, fill, owner, put
+from .complete import listed
+from .filling import Filling, Packed, Plain, Stored, Weight, check, fill, owner, place_buffers
 from .headers import LoadError
 from .lock import LOCK
 from .pieces import Piece
@@ -30,7 +28,7 @@ _COMPUTED: Final = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
 def empty_network(cls: Any, config: Any, dtype: torch.dtype) -> Any:
-    """A network of transformers on the meta device."""
+    """A network of transformers without memory for its weights."""
     for part in (config, *(getattr(config, key, None) for key in config.sub_configs)):
         if part is not None:
             part.dtype = dtype
@@ -136,7 +134,7 @@ def fill_named(
     check(how.origin, how.label, places, stored, missing, surplus)
     packed = fill(network, places, stored, replace(how, dtype_of=_dtypes(network, how.dtype)))
     _tie(network, stored, packed, how)
-    _compute_buffers(network, how.device)
+    place_buffers(network, how)
     return packed
 
 
@@ -257,43 +255,3 @@ def _share(network: Any, kept: str, other: str, packed: Packed, how: Filling) ->
     kind, precision = choice(how.label, path, tuple(weight.shape), how.quantize)
     if kind and isinstance(layer, nn.Linear):
         packed[path] = quantized_rows(tuple(weight.shape), [weight.detach()], kind), precision
-
-
-def _compute_buffers(network: Any, device: torch.device) -> None:
-    """Make the buffers that no file holds, e.g. wavelengths of positions, as transformers does.
-
-    Raises:
-        LoadError: there is one that transformers does not make.
-    """
-    empty = {name: buffer for name, buffer in network.named_buffers() if buffer.is_meta}
-    makers = {path for name in empty for path in _above(name)}
-    for name, buffer in empty.items():
-        put(network, name, torch.full_like(buffer, _unset(buffer.dtype), device=device))
-    # transformers' marks for what it must not change.
-    for tensor in (*network.parameters(), *(b for n, b in network.named_buffers() if n not in empty)):
-        tensor._is_hf_initialized = True
-    for path, module in network.named_modules():
-        module._is_hf_initialized = path not in makers
-    with LOCK:
-        network.initialize_weights()
-    left = [n for n, b in network.named_buffers() if n in empty and b.numel() and bool(_is_unset(b).all())]
-    refuse(Path(type(network).__name__), {"buffers that the loader does not know": left})
-
-
-def _above(name: str) -> list[str]:
-    """The paths of all modules that hold a tensor, directly or not."""
-    parts = name.split(".")
-    return [".".join(parts[:n]) for n in range(len(parts))]
-
-
-def _unset(dtype: torch.dtype) -> float | int | bool:
-    """A value that no computed buffer has everywhere."""
-    if dtype.is_floating_point:
-        return math.nan
-    return False if dtype == torch.bool else torch.iinfo(dtype).min
-
-
-def _is_unset(buffer: Tensor) -> Tensor:
-    if buffer.dtype == torch.bool:
-        return torch.zeros(1, dtype=torch.bool)
-    return buffer.isnan() if buffer.is_floating_point() else buffer == torch.iinfo(buffer.dtype).min

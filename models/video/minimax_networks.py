@@ -97,18 +97,3 @@ def adapt(network: Any, config: Mapping[str, Any]) -> None:
         for part in network.modules():
             if hasattr(part, "weight_g"):
                 nn.utils.remove_weight_norm(part)
-
-
-def fill_tables(network: nn.Module, device: torch.device) -> None:
-    """Make the wavelengths of positions, which no file holds, in place."""
-    config: Any = network.config
-    for name, part in list(network.named_modules()):
-        made: nn.Module
-        if type(part).__name__ == "MiniMaxH3RotaryPosEmbed":
-            made = type(part)(config.rope_freq_dim, config.rope_theta)
-        elif type(part).__name__ == "MiniMaxH3VideoRotaryPosEmbed":
-            width = int(config.decoder_attention_head_dim * config.decoder_rope_dim_ratio)
-            made = type(part)(width, theta=config.decoder_rope_theta)
-        else:
-            continue
-        network.set_submodule(name, made.to(device))
