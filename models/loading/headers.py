@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from pipegraph.limits import HEADER_BYTES
 
+from .recognise import no_weights
+
 DTYPE_BITS: Final = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
     "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "NVFP4": 4,
@@ -69,10 +71,9 @@ def _read(path: Path, size: int, _changed: int) -> Header:
             from .gguf import read_gguf
 
             return read_gguf(path)
-        _refuse_pickles(path, start)
         length = int.from_bytes(start, "little")
         if size < 8 or length > min(HEADER_BYTES, size - 8):
-            raise LoadError(f"{path} is no safetensors file, or it is cut off")
+            raise LoadError(f"{path} {no_weights(path) or 'is no safetensors file, or it is cut off'}")
         raw = file.read(length)
     try:
         table = json.loads(raw)
@@ -80,6 +81,8 @@ def _read(path: Path, size: int, _changed: int) -> Header:
         body = 8 + length
         entries = {k: _entry(body, v["dtype"], v["shape"], *v["data_offsets"]) for k, v in table.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+        if what := no_weights(path):
+            raise LoadError(f"{path} {what}") from e
         raise LoadError(f"{path}: its safetensors header is broken ({e})") from e
     _check_offsets(path, entries, size - 8 - length)
     return Header(path, {k: v[0] for k, v in entries.items()}, metadata)
@@ -126,14 +129,6 @@ def stored_bytes(dtype: str, elements: int) -> int:
     if dtype not in DTYPE_BITS:
         raise LoadError(f"tensors of type {dtype} are not read; these are: {', '.join([*DTYPE_BITS, *BLOCKS])}")
     return elements * DTYPE_BITS[dtype] // 8
-
-
-def _refuse_pickles(path: Path, start: bytes) -> None:
-    if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
-        raise LoadError(
-            f"{path} is a pickle, which can run any program when it is opened, and is refused; "
-            "use the .safetensors version of this model, or convert it on a machine you can lose"
-        )
 
 
 def read_json(path: Path) -> dict[str, Any]:

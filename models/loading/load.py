@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -31,6 +31,9 @@ from .networks import build, compute_dtype
 from .parts import ENCODERS, Part, part, parts, vae_part
 from .source import Source, scheduler_of
 from .tokenizers import find_tokenizer, load_tokenizer
+
+DIFFUSERS_SCALE: Final = 0.18215
+"""What diffusers' AutoencoderKL scales latents by, where its config does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +180,13 @@ def _latent_format(found: Part, usual: LatentFormat) -> LatentFormat:
             downscale=config.get("spatial_compression_ratio") or usual.downscale,
             frames=config.get("temporal_compression_ratio") or usual.frames,
         )
-    shift = config.get("shift_factor")
-    return replace(
-        usual,
-        channels=config["latent_channels"],
+    channels, scale = config["latent_channels"], config.get("scaling_factor")
+    return LatentFormat(
+        channels=channels,
         downscale=2 ** (len(config["block_out_channels"]) - 1),
-        scale=float(config.get("scaling_factor") or usual.scale),
-        shift=usual.shift if shift is None else float(shift),
+        scale=DIFFUSERS_SCALE if scale is None else float(scale),
+        shift=float(config.get("shift_factor") or 0),
+        patch=usual.patch if channels == usual.channels else 1,
     )
 
 

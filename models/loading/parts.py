@@ -21,8 +21,10 @@ from . import encoders, flux, hunyuan, ltx, ltx2, minimax, vae, wan
 from .card import component
 from .complete import check_blocks, refuse
 from .headers import Header, LoadError, read_header, read_json, weight_files
+from .language_file import kind_in
 from .pieces import Piece, below
 from .quantized import pieces_of
+from .recognise import recognise
 
 CONFIGS: Final = Path(__file__).resolve().parent.parent / "configs"
 KINDS: Final = ("transformer", "controlnet", "vae", "clip", "t5", "byt5", "umt5", "clip_vision", "latent_upscaler",
@@ -170,8 +172,31 @@ def part(path: Path, kind: str) -> Part:
     found = parts(path, (kind,))
     if kind not in found:
         there = ", ".join(parts(path)) or "no network that pipegraph knows"
-        raise LoadError(f"{path} holds no {kind}; it holds: {there}")
+        raise LoadError(f"{path} holds no {kind}; it holds: {there}{_class_in(path)}")
     return found[kind]
+
+
+def _class_in(path: Path) -> str:
+    """The class of a folder's model or network, where it is one that does not run here."""
+    file = pipeline_index(path) or path / "config.json"
+    name = read_json(file).get("_class_name") if file.is_file() else ""
+    network = path / "transformer" / "config.json"
+    if network.is_file() and family_of_network(str(read_json(network).get("_class_name")), read_json(network)):
+        return ""
+    return f"; {name} does not run here (yet)" if isinstance(name, str) and name else ""
+
+
+def contents(path: Path) -> str:
+    """What a file or folder of weights holds, in words, or why it cannot be used. Reads headers only."""
+    config = path / "config.json"
+    kind = read_json(config).get("model_type") if config.is_file() else None
+    try:
+        header = read_header(path) if path.is_file() else None
+        if kind := kind or (header and (header.metadata.get("general.architecture") or kind_in(header))):
+            return f"holds a network of text of the kind {kind}"
+        return "holds " + ", ".join(f"{p.kind} ({p.family.title})" for p in parts(path).values())
+    except LookupError as e:
+        return str(e.args[0])
 
 
 def vae_part(path: Path) -> Part:
@@ -196,7 +221,7 @@ def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:
     only = _in_folder(path) if (path / "config.json").is_file() else None
     if only is None:
         raise LoadError(f"{path} is no folder of a network that pipegraph knows: it needs a model_index.json "
-                        "(a whole model) or the config.json of a known class")  # fmt: skip
+                        f"(a whole model) or the config.json of a known class{_class_in(path)}")  # fmt: skip
     return {only.kind: only} if only.kind in kinds else {}
 
 
@@ -238,6 +263,8 @@ def _checked(part: Part) -> Part:
 
 def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
     """The parts of a single file; every name in it must belong to one."""
+    if what := recognise({name: entry.shape for name, entry in header.tensors.items()}):
+        raise LoadError(f"{header.path} is {what}")
     left = ltx2.gathered(_without_ignored(pieces_of([header])))
     names, found = list(left), {}
     told = _metadata_configs(header)
@@ -248,8 +275,10 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
             if mine and layout.here(mine) and layout.kind not in found:
                 made, strange = layout.pieces(mine)
                 base = family_configs(layout.family)[layout.component]
-                config = layout.config(made, base) | layout.told(told.get(layout.component, {}))
+                config = _config(header, layout, made, base) | layout.told(told.get(layout.component, {}))
                 class_name = config.get("_class_name") or base["architectures"][0]
+                if class_name == "AutoencoderKL":
+                    vae.check_scale(header.path, config)
                 family = family_of_network(class_name, config) or FAMILIES[layout.family]
                 found[layout.kind] = _checked(Part(layout.kind, class_name, config, made, header.path, family))
                 unknown += [prefix + n for n in strange]
@@ -264,6 +293,22 @@ def _in_file(header: Header, kinds: tuple[str, ...]) -> dict[str, Part]:
         raise LoadError(f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: "
                         + ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else ""))  # fmt: skip
     return {kind: p for kind, p in found.items() if kind in kinds}
+
+
+def _config(header: Header, layout: _Layout, pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of a network from its shapes.
+
+    Raises:
+        LoadError: a tensor is missing that tells a size.
+    """
+    try:
+        return layout.config(pieces, base)
+    except (KeyError, ValueError, IndexError, TypeError, ZeroDivisionError) as e:
+        name = f" such as {e.args[0]}" if isinstance(e, KeyError) else ""
+        raise LoadError(
+            f"{header.path} looks like a {layout.kind} of {FAMILIES[layout.family].title}, but tensors that tell its "
+            f"sizes are missing or have other shapes{name}"
+        ) from e
 
 
 def _without_ignored(pieces: Mapping[str, Piece]) -> dict[str, Piece]:

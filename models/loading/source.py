@@ -75,11 +75,8 @@ def checkpoint(name: str) -> Source:
         LoadError: a part is missing, or a file cannot be used.
     """
     path = resolve("checkpoints", name)
+    family = part(path, "transformer").family
     found = parts(path)
-    if "transformer" not in found:
-        there = ", ".join(found) or "no network that pipegraph knows"
-        raise LoadError(f"{path} holds no diffusion network; it holds: {there}")
-    family = found["transformer"].family
     if family.text and not language.kind_of(path):
         raise LoadError(
             f"{path} holds no text encoders of {family.title}: load the parts with UNETLoader, "

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+from .headers import LoadError
 from .pieces import Piece
 
 _ATTENTION = {"norm": "group_norm", "q": "to_q", "k": "to_k", "v": "to_v", "proj_out": "to_out.0"}
@@ -54,19 +56,46 @@ def _renamed(name: str, levels: int) -> str | None:
     return None
 
 
+_OF_FLUX: Final = 16
+"""Channels of the latents that FLUX.1's VAE makes."""
+_SCALE: Final = ("scaling_factor", "shift_factor")
+
+
 def vae_config(pieces: Mapping[str, Piece], base: Mapping[str, Any]) -> dict[str, Any]:
-    """Config of an AutoencoderKL from the shapes of its tensors; scale, shift and the like from ``base``."""
+    """Config of an AutoencoderKL from the shapes of its tensors; the rest is from ``base``, FLUX.1's.
+
+    Of other latents than FLUX.1's it says no scale: the VAEs of SD 1.5 (0.18215) and SDXL (0.13025) are shaped alike.
+    (So have those of FLUX.1 and SD3, 1.5305 with a shift of 0.0609: a file without a config is taken for FLUX.1's.)
+    """
     levels = 1 + max(int(n.split(".")[2]) for n in pieces if n.startswith("encoder.down_blocks."))
     widths = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.weight"].shape[0] for i in range(levels)]
     layers = 1 + max(int(n.split(".")[4]) for n in pieces if n.startswith("encoder.down_blocks.0.resnets."))
-    return dict(base) | {
+    channels, quantized = pieces["decoder.conv_in.weight"].shape[1], "quant_conv.weight" in pieces
+    known = channels == _OF_FLUX and not quantized
+    return {k: v for k, v in base.items() if known or k not in _SCALE} | {
         "block_out_channels": widths,
         "down_block_types": ["DownEncoderBlock2D"] * levels,
         "up_block_types": ["UpDecoderBlock2D"] * levels,
         "layers_per_block": layers,
-        "latent_channels": pieces["decoder.conv_in.weight"].shape[1],
+        "latent_channels": channels,
         "norm_num_groups": math.gcd(base.get("norm_num_groups", 32), *widths),
-        "use_quant_conv": "quant_conv.weight" in pieces,
+        "use_quant_conv": quantized,
         "use_post_quant_conv": "post_quant_conv.weight" in pieces,
         "mid_block_add_attention": "decoder.mid_block.attentions.0.to_q.weight" in pieces,
     }
+
+
+def check_scale(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse an AutoencoderKL of which nothing says how its latents are scaled.
+
+    Raises:
+        LoadError: says what it may be.
+    """
+    if config.get(_SCALE[0]) is not None:
+        return
+    channels = config["latent_channels"]
+    what = "as those of Stable Diffusion 1, 2 and SDXL have, " if channels == 4 else ""
+    raise LoadError(
+        f"{path} is a VAE with {channels} latent channels, {what}and no model that runs here has such latents (yet); "
+        "how they are scaled it does not say (a folder in diffusers layout does, in its config.json)"
+    )

@@ -125,6 +125,23 @@ def test_models_shows_the_card_of_one(call: Call) -> None:
     assert missing.code == 2 and "embedded/flux-tiny" in missing.err
 
 
+def test_models_says_what_a_file_holds(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path))
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "pointer.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid x\n")
+    table = {
+        "model.diffusion_model.input_blocks.0.0.weight": {"dtype": "U8", "shape": [4, 4], "data_offsets": [0, 16]},
+        "model.diffusion_model.label_emb.0.0.weight": {"dtype": "U8", "shape": [1, 2560], "data_offsets": [16, 2576]},
+    }
+    header = json.dumps(table).encode()
+    data = len(header).to_bytes(8, "little") + header + bytes(2576)
+    (tmp_path / "checkpoints" / "refiner.safetensors").write_bytes(data)
+    assert "holds vae (FLUX.1), transformer (FLUX.1)" in call("models", "embedded/flux-tiny").out
+    assert "is a pointer of Git LFS" in call("models", "pointer.safetensors").out
+    (refiner,) = call("models", "refiner.safetensors", "--json").json
+    assert "the SDXL refiner, which does not run here (yet)" in refiner["contents"]
+
+
 def test_doctor_finds_a_working_installation(call: Call) -> None:
     done = call("doctor", "--json")
     checks = {c["what"]: c for c in done.json[0]}

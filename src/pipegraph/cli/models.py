@@ -9,6 +9,7 @@ import click
 
 from pipegraph.models import paths
 from pipegraph.models.loading.card import read_card
+from pipegraph.models.loading.parts import contents
 
 from .show import columns, echo, json_line
 
@@ -75,14 +76,15 @@ def _one(name: str, as_json: bool) -> None:
     if place is None:
         raise click.UsageError(errors[0])
     card = read_card(place)
+    holds = contents(place)
     if as_json:
-        return json_line({"name": name, "path": str(place), "card": card})
-    echo(f"{name}  ({_size(place) / 1e6:.1f} MB)\n{place}")
+        return json_line({"name": name, "path": str(place), "card": card, "contents": holds})
+    echo(f"{name}  ({_size(place) / 1e6:.1f} MB)\n{place}\n{holds}")
     for key, value in card.items():
         echo(f"\n{key.replace('_', ' ')}")
         columns(_rows(value), indent="  ")
     if not card:
-        echo("It has no card.json; nothing more is known without loading it.")
+        echo("It has no card.json.")
     return None
 
 
