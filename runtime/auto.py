@@ -35,7 +35,7 @@ def settle(nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], lis
         problems += wrong
     else:
         autos, problems = {}, []  # loading tells of a model that cannot be read
-    models = _models(nodes, told)
+    models = _models(nodes, told) if told else {}
     for node in nodes:
         if node.entry.spec.size or node.entry.spec.check_model:
             values = {**node.values, **{r.input: r.value for r in autos.get(node.id, ())}}
@@ -70,9 +70,9 @@ def _models(nodes: Sequence[CheckedNode], told: Told) -> Told:
     """By the id of a node that gives a MODEL, what is known of it: its loader's facts, as changed on the way."""
     models: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
-        spec = node.entry.spec
-        if not any(port.type == "MODEL" for port in spec.outputs.values()):
+        if "MODEL" not in node.entry.output_types:
             continue
+        spec = node.entry.spec
         sources = [source for name, source, _ in node.links if spec.inputs[name].type == "MODEL"]
         if node.id in told:
             models[node.id] = told[node.id]
