@@ -109,12 +109,12 @@ def check_name(name: str) -> list[str]:
     """
     name = unicodedata.normalize("NFC", name)
     parts = name.replace("\\", "/").split("/")
+    if "\0" in name or any(p in ("", ".", "..") or p.endswith((" ", ".")) for p in parts) or ":" in parts[0]:
+        raise ValueError(f"{name!r} is not a name of a file inside the output folder")
     if not name.isprintable() and any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name):
         raise ValueError(f"{name!r} holds a line break or another control character, which no name of a file may")
     if any(part.startswith("-") for part in parts):
         raise ValueError(f'{name!r} begins with "-", as options of commands do')
-    if "\0" in name or any(p in ("", ".", "..") or p.endswith((" ", ".")) for p in parts) or ":" in parts[0]:
-        raise ValueError(f"{name!r} is not a name of a file inside the output folder")
     if name.count("%n") != 1 or "%n" not in parts[-1]:
         raise ValueError(f"{name!r} must hold %n, the counter, once, in its last part")
     if max(len(part.encode(errors="surrogateescape")) for part in parts) > 240:
