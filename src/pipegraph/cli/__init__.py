@@ -13,6 +13,8 @@ from importlib import import_module
 
 import click
 
+from .streams import mute, open_streams
+
 COMMANDS = {
     "run": "Run a graph and save what it makes.",
     "chat": "Talk with a language model.",
@@ -75,6 +77,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code."""
     ctx = None
     if args is None:  # else the process is somebody else's
+        open_streams()
         gc.set_threshold(COLLECT_EVERY)
     try:
         ctx = commands.make_context("pipegraph", list(sys.argv[1:] if args is None else args))
@@ -86,7 +89,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         code = _interrupted()
     except BrokenPipeError:  # the reader of a list has gone, as with `| head`; a run goes on without its reader
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        mute(sys.stdout)
         code = FAILED if ctx and ctx.invoked_subcommand == "run" else DONE
     except Exception as error:
         code = _report(error, as_json=bool(ctx and ctx.meta.get("pipegraph.json")))

@@ -19,6 +19,7 @@ from pipegraph.runtime.errors import visible
 from pipegraph.runtime.events import Event
 
 from .show import echo, json_line, safe, write
+from .streams import results
 
 QUIET_SECONDS = 5.0
 """Plain progress of one node is told at most this often."""
@@ -180,7 +181,7 @@ class Bars(Plain):
         self.live.refresh()
 
     def saved(self, path: Path) -> None:
-        if sys.stdout.isatty():
+        if results().isatty():
             self.say(f"saved {path}")
         else:
             echo(path)

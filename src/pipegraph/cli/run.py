@@ -15,6 +15,7 @@ from pipegraph.runtime.errors import RunError
 from .call import ARGS, Call, GraphCommand, call_of, typed_paths
 from .nodes import load_catalog, nodes_option
 from .show import echo, json_line
+from .streams import results_apart
 
 if TYPE_CHECKING:
     from pipegraph.api import Workflow
@@ -103,7 +104,7 @@ def _run(workflow: Workflow, call: Call, keep_record: bool, as_json: bool, proce
     """Run a workflow and tell of it; of failures only where this is the only process."""
     from .progress import listener
 
-    with listener(as_json) as tell:
+    with results_apart(), listener(as_json) as tell:
         workflow.on_event = lambda event: tell(event) if processes == 1 or event.kind != "failed" else None
         result = workflow.run(call.overrides, **call.inputs)
     if not any(event.kind in ("saved", "text", "token") for event in result.events.since()):

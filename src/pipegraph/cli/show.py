@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import click
 
 from pipegraph.runtime.errors import Problem, visible
+
+from .streams import mute, results
 
 _STYLE: Final = re.compile(r"(\x1b\[(?:0|1|31|33)m)")
 """Reset, bold, red and yellow, as ``click.style`` writes them."""
@@ -53,10 +54,11 @@ def echo(message: Any, err: bool = False) -> None:
 
     On a terminal control characters are shown as escapes.
     """
+    stream = sys.stderr if err else results()
     try:
-        click.echo(safe(str(message)) if err or sys.stdout.isatty() else message, err=err)
+        click.echo(safe(str(message)) if err or stream.isatty() else message, file=stream)
     except BrokenPipeError:
-        mute(sys.stderr if err else sys.stdout)
+        mute(stream)
 
 
 def safe(text: str) -> str:
@@ -66,15 +68,9 @@ def safe(text: str) -> str:
 
 def write(text: str) -> None:
     """Print a piece of a result on stdout, at once and without a line break; a pipe or file gets it as it is."""
+    stream = results()
     try:
-        click.echo(safe(text) if sys.stdout.isatty() else text, nl=False, color=True)
-        sys.stdout.flush()
+        click.echo(safe(text) if stream.isatty() else text, file=stream, nl=False, color=True)
+        stream.flush()
     except BrokenPipeError:
-        mute(sys.stdout)
-
-
-def mute(stream: TextIO) -> None:
-    """Let what is written to a stream, and what it still holds, go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+        mute(stream)
