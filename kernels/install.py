@@ -5,11 +5,13 @@ from __future__ import annotations
 from torch import nn
 
 from .dispatch import KernelError
-from .modules import KernelLinear
+from .modules import KernelLinear, adopt_points
 
 
 def install(module: nn.Module) -> None:
     """Make every attention and every linear layer of a network call our ops, in place.
+
+    Convolutions of single pixels give the same bytes for any number of threads then.
 
     Parameters, their names and their memory stay as they are, so that a memory-mapped weight is not copied. Doing it
     twice is harmless. Call it before hooks (offloading, casting) are put on the layers.
@@ -28,14 +30,16 @@ def install(module: nn.Module) -> None:
         hooks_transformers.install(module)
     elif any(hasattr(part, "processor") for part in module.modules()):
         raise KernelError(f"{type(module).__name__} is a network of neither diffusers nor transformers")
-    _install_linears(module)
+    _install_layers(module)
 
 
-def _install_linears(module: nn.Module) -> None:
+def _install_layers(module: nn.Module) -> None:
     unknown: set[str] = set()
     for part in module.modules():
         if type(part) is nn.Linear:
             KernelLinear.adopt(part)
+        elif type(part) is nn.Conv2d or type(part) is nn.Conv3d:
+            adopt_points(part)
         elif isinstance(part, nn.MultiheadAttention) or (
             isinstance(part, nn.Linear) and not isinstance(part, KernelLinear)
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -67,6 +68,43 @@ class KernelLinear(nn.Linear):
         packed: Any = self.__dict__.get("weight")
         if packed is not None and hasattr(packed, "buffers"):
             destination.update({f"{prefix}weight.{name}": t for name, t in packed.buffers().items()})
+
+
+class PointConv2d(nn.Conv2d):
+    """A convolution of single pixels, on a CPU by torch's own code in the place of oneDNN's.
+
+    oneDNN cuts its sums up by the number of threads, so that they differ in their last bits; torch's do not, and take
+    as long.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B, out_channels, H, W)"""
+        return _points(self, input) if _plain_on_cpu(input, 4) else super().forward(input)
+
+
+class PointConv3d(nn.Conv3d):
+    """The same of a clip."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(B, C, T, H, W) -> (B, out_channels, T, H, W)"""
+        return _points(self, input) if _plain_on_cpu(input, 5) else super().forward(input)
+
+
+def adopt_points(layer: nn.Conv2d | nn.Conv3d) -> None:
+    """Make a plain convolution one of single pixels in place, if that is what it does."""
+    if math.prod(layer.kernel_size) == math.prod(layer.stride) == layer.groups == 1 and set(layer.padding) == {0}:
+        layer.__class__ = PointConv2d if isinstance(layer, nn.Conv2d) else PointConv3d
+
+
+def _plain_on_cpu(input: Tensor, axes: int) -> bool:
+    return input.device.type == "cpu" and input.dtype == torch.float32 and input.ndim == axes
+
+
+def _points(layer: nn.Conv2d | nn.Conv3d, input: Tensor) -> Tensor:
+    made: Tensor = torch.ops.aten.thnn_conv2d(
+        input.flatten(2)[..., None], layer.weight.flatten(1)[..., None, None], [1, 1], layer.bias
+    )
+    return made.view(len(input), layer.out_channels, *input.shape[2:])
 
 
 def on_the_side() -> bool:

@@ -77,15 +77,15 @@ class Express:
         if not (step.single and self._may_be_short(kv, step)) or (token_step := self.token_step) is None:
             return self._run(ids, positions, kv, step, last)
         served = _served.setdefault(self.network, {})
-        if (calls := served.get(len(ids))) is not None:
-            dispatch.note(calls)
-            return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
-        with dispatch.noting() as calls:
-            logits = self._run(ids, positions, kv, step, last)
-        dispatch.note(calls)
-        if calls.keys() == token_step.SERVED.keys() and all(calls[op] <= token_step.SERVED[op] for op in calls):
-            served[len(ids)] = calls
-        return logits
+        if len(ids) not in served:
+            with dispatch.noting() as calls:
+                logits = self._run(ids, positions, kv, step, last)
+            if calls.keys() != token_step.SERVED.keys() or any(calls[op] - token_step.SERVED[op] for op in calls):
+                dispatch.note(calls)
+                return logits
+            served[len(ids)] = calls  # and again: the first step has the same bytes as if it came later
+        dispatch.note(served[len(ids)])
+        return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
 
     def _may_be_short(self, kv: PagedCache, step: Step) -> bool:
         """Whether nothing about this step and this place speaks against ``TokenStep``."""
