@@ -177,6 +177,11 @@ def _short(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "…"
 
 
+def embeddings(text: str) -> list[str]:
+    """The textual inversions that a prompt names as ComfyUI does: ``embedding:NAME``, each once."""
+    return list(dict.fromkeys(re.findall(r"(?<![^\s(,])embedding:[^\s,():]+", text)))
+
+
 def weighted(text: str) -> list[tuple[str, float]]:
     """Split a prompt into texts and their weights; parentheses that do not pair are text."""
     # A group is its pieces (text, factor, fixed); a fixed factor is not multiplied by outer groups.

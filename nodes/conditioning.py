@@ -23,7 +23,7 @@ def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
     """Encode a prompt with all text encoders of a model.
 
     `(word:1.2)` weighs a word, `(word)` weighs it by 1.1; `\\(` is a parenthesis. Words that the model does not know
-    and text beyond what it reads are named in a warning.
+    and text beyond what it reads are named in a warning, and so is `embedding:NAME`, which is read as plain text.
 
     Args:
         text: The prompt.
@@ -91,7 +91,11 @@ def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Condition
 def _encode(
     clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
 ) -> list[list[Any]]:
+    from pipegraph.models.text import embeddings
+
     tokens = clip.tokenize(prompts)
+    if named := embeddings(prompts if isinstance(prompts, str) else "\n".join(prompts.values())):
+        ctx.warn(f"{', '.join(named)}: textual inversions are not supported (yet); read as plain text")
     for sentence in clip.remarks(tokens):
         ctx.warn(sentence)
     ctx.note("tokens", {name: t.used for name, t in tokens.items()})

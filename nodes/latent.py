@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le, MultipleOf
 
-from pipegraph.runtime.node import Auto, Step, node
+from pipegraph.runtime.node import Auto, RunContext, Step, node
 
 from .amounts import latents
 from .wire import Latent, Mask
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BatchSize = Annotated[int, Ge(1), Le(4096)]
 _CELL = 8  # pixels a cell of an SD, SDXL, SD3 or FLUX latent is wide
 
 
+def cut_sizes(ctx: RunContext, **sizes: tuple[int, int, int]) -> tuple[int, ...]:
+    """Sizes that a latent has: each cut to the next smaller one, as ComfyUI does; what changes is said.
+
+    Args:
+        ctx: Of the node that makes the latent.
+        sizes: By the names of the node's inputs: the number, and the step and the least of those that a latent has.
+    """
+    cut = {name: max(0, number - least) // step * step + least for name, (number, step, least) in sizes.items()}
+    for name, (number, step, least) in sizes.items():
+        if cut[name] != number:
+            rest = f"{least % step} plus " if least % step else ""
+            ctx.warn(f"{name} {number} becomes {cut[name]}: it has to be {rest}a multiple of {step}")
+    return tuple(cut.values())
+
+
 @node("EmptyLatentImage", category="latent", size=latents(4, _CELL))
 def empty_latent_image(
-    width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("width")] = 512,
-    height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Auto("height")] = 512,
+    ctx: RunContext,
+    width: Annotated[int, Ge(16), Le(16384), Step(8), Auto("width")] = 512,
+    height: Annotated[int, Ge(16), Le(16384), Step(8), Auto("height")] = 512,
     batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent: nothing to start from but a size.
@@ -27,31 +46,35 @@ def empty_latent_image(
     its model has.
 
     Args:
-        width: Of the picture, in pixels.
-        height: Of the picture, in pixels.
+        width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
+        height: Of the picture, in pixels, likewise.
         batch_size: How many pictures.
     """
+    return {"samples": _empty(ctx, 4, width, height, batch_size)}
+
+
+def _empty(ctx: RunContext, channels: int, width: int, height: int, batch_size: int) -> Tensor:
     import torch
 
-    return {"samples": torch.zeros(batch_size, 4, height // _CELL, width // _CELL)}
+    width, height = cut_sizes(ctx, width=(width, _CELL, _CELL), height=(height, _CELL, _CELL))
+    return torch.zeros(batch_size, channels, height // _CELL, width // _CELL)
 
 
 @node("EmptySD3LatentImage", category="latent/sd3", title="EmptySD3LatentImage", size=latents(16, _CELL))
 def empty_sd3_latent_image(
-    width: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("width")] = 1024,
-    height: Annotated[int, Ge(16), Le(16384), MultipleOf(8), Step(16), Auto("height")] = 1024,
+    ctx: RunContext,
+    width: Annotated[int, Ge(16), Le(16384), Step(16), Auto("width")] = 1024,
+    height: Annotated[int, Ge(16), Le(16384), Step(16), Auto("height")] = 1024,
     batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent of 16 channels, as SD3 and FLUX have.
 
     Args:
-        width: Of the picture, in pixels.
-        height: Of the picture, in pixels.
+        width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
+        height: Of the picture, in pixels, likewise.
         batch_size: How many pictures.
     """
-    import torch
-
-    return {"samples": torch.zeros(batch_size, 16, height // _CELL, width // _CELL)}
+    return {"samples": _empty(ctx, 16, width, height, batch_size)}
 
 
 @node("SetLatentNoiseMask", category="latent/inpaint")

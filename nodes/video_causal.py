@@ -12,7 +12,7 @@ from pipegraph.runtime.node import RunContext, node, outputs
 from .amounts import latents
 from .latent import BatchSize
 from .video import Fps
-from .video_latent import Height, Length, Width, empty_hunyuan_latent_video
+from .video_latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, empty_hunyuan_latent_video
 from .wire import Audio, Guider, Image, Latent, Model, Noise, Sampler, Sigmas, Vae, Video
 
 Cells = Annotated[int, Ge(0), Le(4096)]
@@ -28,17 +28,22 @@ class Started:
 
 @node("EmptyARVideoLatent", category="latent/video", title="Empty AR Video Latent", size=latents(16, 8, 4))
 def empty_ar_video_latent(
-    width: Width = 832, height: Height = 480, length: Length = 81, batch_size: BatchSize = 1
+    ctx: RunContext,
+    width: AnyWidth = 832,
+    height: AnyHeight = 480,
+    length: AnyLength = 81,
+    batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent of a clip: nothing to start from but a size.
 
     Args:
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...; (length - 1) / 4 + 1 latent frames, a whole number of blocks.
+        width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
+        height: Of the frames, in pixels, likewise.
+        length: How many frames: 1, 5, 9, ..., other numbers are cut; (length - 1) / 4 + 1 latent frames, a whole number
+            of blocks.
         batch_size: How many clips.
     """
-    return empty_hunyuan_latent_video(width, height, length, batch_size)
+    return empty_hunyuan_latent_video(ctx, width, height, length, batch_size)
 
 
 @node("SamplerARVideo", category="sampling/custom_sampling/samplers", title="Sampler AR Video")
@@ -89,7 +94,7 @@ def ar_video_i2v(
         ctx.warn(f"{len(start_image)} pictures are given: the clip begins with the first")
     first = resize(start_image[:1, ..., :3], width, height, "bilinear", "center")
     started = replace(model, begins_with=vae.encode(first, ctx.warn))
-    return Started(started, empty_hunyuan_latent_video(width, height, length, batch_size))
+    return Started(started, empty_hunyuan_latent_video(ctx, width, height, length, batch_size))
 
 
 @node("StreamARVideo", category="sampling/custom_sampling", title="Stream AR Video")

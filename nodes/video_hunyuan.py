@@ -8,7 +8,7 @@ from pipegraph.runtime.node import RunContext, node
 
 from .amounts import latents
 from .latent import BatchSize
-from .video_latent import Height, Length, Width
+from .video_latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, cut_clip
 from .video_wan import Begun, fitted, told_both
 from .wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
 
@@ -20,16 +20,21 @@ from .wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
     size=latents(32, 16, frames=4),
 )
 def empty_hunyuan_video_15_latent(
-    width: Width = 848, height: Height = 480, length: Length = 25, batch_size: BatchSize = 1
+    ctx: RunContext,
+    width: AnyWidth = 848,
+    height: AnyHeight = 480,
+    length: AnyLength = 25,
+    batch_size: BatchSize = 1,
 ) -> Latent:
     """Make an empty latent of a clip for HunyuanVideo 1.5: nothing to start from but a size.
 
     Args:
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
+        width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
+        height: Of the frames, in pixels, likewise.
+        length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
         batch_size: How many clips.
     """
+    width, height, length = cut_clip(ctx, width, height, length)
     return {"samples": _empty(width, height, length, batch_size)}
 
 

@@ -1,22 +1,21 @@
 """LTX-Video's clips: empty latents, frame rate, noise levels, clips that begin with given pictures.
 
 A clip has 8n + 1 frames, a latent frame for the first and one for each eight after it; sides are multiples of 32
-pixels. Other numbers are refused before anything runs.
+pixels. For an empty latent other numbers are cut, as in ComfyUI; elsewhere they are refused before anything runs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.models.families.ltx import CELL, CHANNELS, FRAMES
-from pipegraph.runtime.node import Auto, Linked, OneMoreThan, Port, RunContext, Step, broken_limit, node, outputs
+from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
 
 from .amounts import latents
-from .latent import BatchSize
+from .latent import BatchSize, cut_sizes
 from .sampling_types import Steps
 from .wire import Conditioning, Image, Latent, Model, Sigmas, Vae
 
@@ -29,11 +28,6 @@ Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(FRAMES), Step(FRAMES), Aut
 Side = Annotated[int, Ge(64), Le(16384), Step(CELL)]
 Frames = Annotated[int, Ge(1), Le(16384), Step(FRAMES)]
 FrameRate = Annotated[float, Ge(0.01), Le(1000), Step(0.01), Auto("fps")]
-_WHOLE = (
-    Port("width", "INT", multiple_of=CELL), Port("height", "INT", multiple_of=CELL),
-    Port("length", "INT", multiple_of=FRAMES, offset=1),
-)  # fmt: skip
-"""What the sizes of a clip are."""
 Shift = Annotated[float, Ge(0), Le(100), Step(0.01)]
 Strength = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
@@ -55,19 +49,10 @@ class Led:
     latent: Latent
 
 
-def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """Sizes in the graph itself that no clip has; what is computed is rounded when it runs."""
-    for port in _WHOLE:
-        value = values.get(port.name)
-        if isinstance(value, int) and (why := broken_limit(port, value)):
-            yield port.name, f"{value} is not {why}"
-
-
 @node(
     "EmptyLTXVLatentVideo",
     category="latent/video/ltxv",
     title="EmptyLTXVLatentVideo",
-    check=_check,
     size=latents(CHANNELS, CELL, FRAMES),
 )
 def empty_ltxv_latent_video(
@@ -80,18 +65,14 @@ def empty_ltxv_latent_video(
     """Make an empty latent of a clip, for LTX-Video: nothing to start from but a size.
 
     Args:
-        width: Of the frames, in pixels; computed ones are cut to a multiple of 32.
+        width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
         height: Of the frames, in pixels, likewise.
-        length: How many frames: 1, 9, 17, ...; a computed number is cut to the last such one.
+        length: How many frames: 1, 9, 17, ...; other numbers are cut, with a warning.
         batch_size: How many clips.
     """
-    made = width // CELL * CELL, height // CELL * CELL, (length - 1) // FRAMES * FRAMES + 1
-    if made != (width, height, length):
-        ctx.warn(
-            f"{length} frames of {width}x{height} become {made[2]} of {made[0]}x{made[1]}: LTX-Video's clips have "
-            f"{FRAMES}n + 1 frames and sides that are multiples of {CELL}"
-        )
-    return {"samples": _empty(*made, batch_size)}
+    sides = {"width": (width, CELL, CELL), "height": (height, CELL, CELL)}
+    width, height, length = cut_sizes(ctx, **sides, length=(length, FRAMES, 1))
+    return {"samples": _empty(width, height, length, batch_size)}
 
 
 @node("LTXVConditioning", category="conditioning/video_models", title="LTXVConditioning")

@@ -1,7 +1,7 @@
 """MiniMax-H3: clips with sound, from a prompt, first and last pictures, and references.
 
-A clip has 17n + 5 frames, 24 a second; its sides are multiples of 32 pixels. Other numbers are refused before anything
-runs. The latent holds the clip and its sound.
+A clip has 17n + 5 frames, 24 a second; its sides are multiples of 32 pixels. For an empty latent other numbers are cut,
+as in ComfyUI; elsewhere they are refused before anything runs. The latent holds the clip and its sound.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pipegraph.runtime.node import Auto, Grows, OneMoreThan, RunContext, Step, W
 
 from .amounts import latents
 from .conditioning import Prompt
+from .latent import cut_sizes
 from .wire import Audio, Clip, Conditioning, Image, Latent, Model, Vae
 
 if TYPE_CHECKING:
@@ -41,14 +42,20 @@ class Started:
 
 
 @node("EmptyMiniMaxH3LatentAV", category="latent/minimax", title="Empty MiniMax H3 AV Latent", size=latents(24, 16, 4))
-def empty_minimax_h3_latent(ctx: RunContext, width: Width = 1344, height: Height = 768, length: Length = 124) -> Latent:
+def empty_minimax_h3_latent(
+    ctx: RunContext,
+    width: Annotated[int, Ge(32), Le(16384), Step(32), Auto("width")] = 1344,
+    height: Annotated[int, Ge(32), Le(16384), Step(32), Auto("height")] = 768,
+    length: Annotated[int, Ge(5), Le(3600), Step(17), Auto("length")] = 124,
+) -> Latent:
     """Make an empty latent of a clip and its sound: nothing to start from but a size.
 
     Args:
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames, 24 a second: 5, 22, 39, ...
+        width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
+        height: Of the frames, in pixels, likewise.
+        length: How many frames, 24 a second: 5, 22, 39, ...; other numbers are cut, with a warning.
     """
+    width, height, length = cut_sizes(ctx, width=(width, 32, 32), height=(height, 32, 32), length=(length, 17, 5))
     return _empty(width, height, length, ctx)
 
 

@@ -28,7 +28,7 @@ from .card import component, read_card
 from .headers import LoadError
 from .language import load_language_encoders
 from .networks import build, compute_dtype
-from .parts import ENCODERS, Part, part, parts, vae_part
+from .parts import ENCODERS, Part, part, parts, stated_vae, vae_part
 from .source import Source, scheduler_of
 from .tokenizers import find_tokenizer, load_tokenizer
 
@@ -75,7 +75,8 @@ def load_model(name: str, place: Place) -> Model:
     model = _model(part(path, "transformer"), place, scheduler_of(path), read_card(path), name)
     if (component(path, "vae") / "config.json").is_file():
         return replace(model, latent=_latent_format(part(path, "vae"), model.family.latent))
-    return model
+    stated = stated_vae(path, model.family)
+    return replace(model, latent=_latent_format(stated, model.family.latent)) if stated else model
 
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:

@@ -56,6 +56,10 @@ _KIND_OF_CLASS: Final = {
 }  # fmt: skip
 
 
+_LATENT: Final = {"latent_channels", "z_dim", "scaling_factor", "shift_factor", "latents_mean", "latents_std"}
+"""What a config of a VAE in a file's metadata says of latents, one of them at least."""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """One network in files."""
@@ -204,6 +208,18 @@ def vae_part(path: Path) -> Part:
     found = parts(path, ("vae", "audio_vae"))
     sound = found.get("audio_vae")
     return sound if sound and "vae" not in found and sound.family.id == "minimax_h3" else part(path, "vae")
+
+
+def stated_vae(path: Path, family: Family) -> Part | None:
+    """The VAE whose config a single file of a diffusion network states in its metadata; it has no tensors."""
+    if not path.is_file() or family.id not in FAMILIES:
+        return None
+    told = _metadata_configs(read_header(path)).get("vae")
+    layout = next((x for x in _LAYOUTS if (x.kind, x.family) == ("vae", family.id)), None)
+    if layout is None or not isinstance(told, dict) or not told.keys() & _LATENT:
+        return None
+    config = family_configs(family.id)["vae"] | layout.told(told)
+    return Part("vae", str(config["_class_name"]), config, {}, path, family)
 
 
 def parts(path: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Part]:

@@ -32,6 +32,8 @@ class Piece:
     """What it is to be multiplied by: one number, or one for each row of the stored tensor."""
     outer: Piece | None = None
     """The one number that the scales of NVFP4 are multiplied by."""
+    tiled: bool | None = None
+    """Whether the scales of NVFP4 lie in tiles or, as they are meant, in rows; None: the header does not tell it."""
     rotate: int = 0
     """Block of the rotation it is stored in (``kernels/hadamard.py``), 0 if none."""
 

@@ -4,8 +4,8 @@ ComfyUI's files come in two kinds. The older ones have a tensor ``scaled_fp8`` a
 ``X.scale_weight`` (and ``X.scale_input``, for kernels that quantize activations too). The newer ones say what each
 layer is, in JSON: in a uint8 tensor ``X.comfy_quant``, or for all layers in the file's metadata
 (``_quantization_metadata``); beside the weight is ``X.weight_scale`` (and ``X.input_scale``). NVFP4 has two numbers in
-a byte, an fp8 scale for each 16 of a row, in tiles as Nvidia's products want them, and one for all of them,
-``X.weight_scale_2``. Files of plain fp8 have neither mark nor scale.
+a byte, an fp8 scale for each 16 of a row, in tiles as Nvidia's products want them (or in rows, where a shape tells it),
+and one for all of them, ``X.weight_scale_2``. Files of plain fp8 have neither mark nor scale.
 
 A scale that is missing, or a layout that is not known, is an error: its values would be wrong by orders of magnitude.
 """
@@ -64,6 +64,7 @@ def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]
     told = _from_metadata(header, left) | _from_notes(header, left)
     for layer, note in told.items():
         _apply(header, left, layer, note)
+    _settle_tiles(header, left)
     for name in [n for n in left if n.endswith(".weight") and left[n].dtype in _PACKED]:
         layer = name.removesuffix(".weight")
         if layer in told:
@@ -159,13 +160,36 @@ def _bind_blocks(where: str, left: dict[str, Piece], layer: str) -> None:
     rows, columns = weight.shape[0], 2 * weight.shape[-1]
     tall, wide = (-(-n // side) * side for n, side in zip((rows, columns // _GROUP), _TILE, strict=True))
     fits = weight.dtype == "U8" and len(weight.shape) == 2 and columns % _GROUP == 0 and prod(outer.shape) == 1
-    if not fits or prod(scale.shape) != tall * wide or scale.dtype not in ("F8_E4M3", "U8") or outer.dtype != "F32":
+    plain = scale.shape == (rows, columns // _GROUP)
+    whole = (rows, columns // _GROUP) == (tall, wide)
+    if (
+        not fits
+        or not (plain or prod(scale.shape) == tall * wide)
+        or scale.dtype not in ("F8_E4M3", "U8")
+        or outer.dtype != "F32"
+    ):
         raise LoadError(f"{where} should be in NVFP4; its weight is {weight.dtype} {list(weight.shape)}, its scales "
                         f"are {scale.dtype} {list(scale.shape)} and {outer.dtype} {list(outer.shape)}")  # fmt: skip
-    blocks = replace(scale, dtype="F8_E4M3", shape=(tall, wide))
-    left[f"{layer}.weight"] = replace(weight, dtype="NVFP4", shape=(rows, columns), scale=blocks, outer=outer)
+    scales = replace(scale, dtype="F8_E4M3", shape=scale.shape if plain else (tall, wide))
+    tiled = None if plain and whole else not plain
+    left[f"{layer}.weight"] = replace(
+        weight, dtype="NVFP4", shape=(rows, columns), scale=scales, outer=outer, tiled=tiled
+    )
     for name in ("weight_scale", "weight_scale_2", *_OF_INPUTS):
         left.pop(f"{layer}.{name}", None)
+
+
+def _settle_tiles(header: Header, left: dict[str, Piece]) -> None:
+    """Let the layers whose shape tells how scales of NVFP4 lie speak for the other layers of a file.
+
+    Scales in tiles are filled up to whole tiles; of layers that are whole tiles anyway the shape is the same.
+    """
+    known = {p.tiled for p in left.values() if p.tiled is not None}
+    if len(known) > 1:
+        raise LoadError(f"{header.path}: the scales of some layers in NVFP4 lie in tiles, those of others in rows")
+    for name, piece in left.items():
+        if piece.dtype == "NVFP4" and piece.tiled is None and known:
+            left[name] = replace(piece, tiled=known.copy().pop())
 
 
 def _scale_of(pieces: Mapping[str, Piece], layer: str) -> str:

@@ -14,7 +14,7 @@ from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.qweight import QWeight
 
-from .headers import BLOCKS, Header
+from .headers import BLOCKS, Header, LoadError
 from .pieces import Piece
 from .quantized import pieces_of
 
@@ -28,6 +28,8 @@ _E2M1_TWICE: Final = torch.tensor([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -
 """Twice the values of NVFP4's codes: sign, two bits of exponent, one of mantissa."""
 _CHUNK: Final = 1 << 20
 """Bytes that are cast at a time."""
+_ENOUGH, _MUCH = 512, 0.6
+"""So many steps between scales, and so much smaller ones in another order, show that the other order is meant."""
 
 
 class Reader:
@@ -94,14 +96,32 @@ class Reader:
     def _nvfp4(self, piece: Piece) -> QWeight:
         """Twice the values as int8, with a scale for each 16 in a row: exactly what is stored."""
         assert piece.scale is not None and piece.outer is not None
-        (rows, columns), (tall, wide) = piece.shape, piece.scale.shape
+        rows, columns = piece.shape
         pairs = self._bytes(piece)
         codes = _E2M1_TWICE[torch.stack([pairs >> 4, pairs & 15], 1).int()].view(rows, columns)
-        tiles = self._typed(piece.scale, mapped=False).float().view(tall // 128, wide // 4, 32, 4, 4)
+        scales = self._scales(piece)
         stored = torch.cat([torch.arange(at, at + size, columns // 2) for at, size in piece.ranges])
-        mine = (stored - piece.begin) // (columns // 2)
-        scales = tiles.permute(0, 3, 2, 1, 4).reshape(tall, wide)[mine, : columns // 16]
+        scales = scales[(stored - piece.begin) // (columns // 2), : columns // 16]
         return QWeight.from_int8(codes, scales * (self._typed(piece.outer, mapped=False).view(()) / 2))
+
+    def _scales(self, piece: Piece) -> Tensor:
+        """The scales of NVFP4 of the whole stored matrix in rows, float32 (at least N, at least K / 16).
+
+        Raises:
+            LoadError: they are said to lie in tiles, and look as if they lay in rows.
+        """
+        assert piece.scale is not None
+        plain = self._typed(piece.scale, mapped=False).float()
+        if piece.tiled is False:
+            return plain
+        tall, wide = plain.shape
+        scales = plain.view(tall // 128, wide // 4, 32, 4, 4).permute(0, 3, 2, 1, 4).reshape(tall, wide)
+        if piece.tiled is None and _in_rows(plain, scales):
+            raise LoadError(
+                f"{piece.file}: the scales of `{piece.key}` look as if they lay in rows; in ComfyUI's format nvfp4 "
+                "they lie in tiles of 128 x 4. Read so, its values would be wrong: convert the file anew"
+            )
+        return scales
 
     def _scale(self, piece: Piece) -> Tensor:
         scale = piece.scale_rows
@@ -151,6 +171,16 @@ class Reader:
                 raise OSError(f"{path} has become shorter while it was read")
             done += got
         return data
+
+
+def _in_rows(plain: Tensor, tiles: Tensor) -> bool:
+    """Whether scales, taken in rows and taken out of tiles (N, G), show that they lie in rows.
+
+    Rows of weights have sizes of their own, so that scales in their right order change little from one to the next.
+    Steps from one group of four columns to the next are compared: there the other order goes to another row.
+    """
+    steps = [x.clamp_min(2.0**-9).log2().diff(dim=1)[:, 3::4].abs() for x in (plain, tiles)]
+    return steps[0].numel() >= _ENOUGH and float(steps[0].mean()) < _MUCH * float(steps[1].mean())
 
 
 def open_weights(header: Header) -> dict[str, Tensor | PackedWeight]:

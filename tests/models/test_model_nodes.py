@@ -114,6 +114,19 @@ def test_text_says_what_it_did_not_read(context: Context) -> None:
     assert torch.equal(swapped[0][1]["pooled_output"], apple[0][1]["pooled_output"])
 
 
+def test_embeddings_in_prompts_are_named(context: Context) -> None:
+    """ComfyUI loads them; here they are words like others."""
+    clip = load_text_encoders("flux", ["embedded/flux-tiny"], CPU)
+    conditioning.clip_text_encode(
+        "a red apple (embedding:EasyNegative:1.2), embedding:bad_hands", clip, as_run(context)
+    )
+    names = "embedding:EasyNegative, embedding:bad_hands"
+    assert f"{names}: textual inversions are not supported (yet); read as plain text" in context.warnings
+    context.warnings.clear()
+    conditioning.clip_text_encode("a red apple", clip, as_run(context))
+    assert not context.warnings
+
+
 def test_encode_and_decode(context: Context) -> None:
     own = load_vae("embedded/flux-tiny", CPU)
     image = torch.rand(2, 35, 50, 4)

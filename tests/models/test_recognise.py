@@ -16,7 +16,7 @@ from diffusers import AutoencoderKL
 from safetensors.torch import save_file
 
 from pipegraph.models.loading.headers import LoadError, read_header
-from pipegraph.models.loading.load import Place, load_vae
+from pipegraph.models.loading.load import Place, load_model, load_vae
 from pipegraph.models.loading.parts import part, parts
 from pipegraph.models.loading.recognise import recognise
 
@@ -239,6 +239,27 @@ def test_the_scale_of_latents_is_the_files_own(
     else:  # SD3's cannot be told from FLUX.1's
         latent = load_vae("plain.safetensors", place).latent
         assert (latent.scale, latent.shift) == (0.3611, 0.1159)
+
+
+def test_a_network_alone_knows_the_latents_that_its_file_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bfl: dict[str, torch.Tensor], config: dict[str, str]
+) -> None:
+    """Sampling with UNETLoader scales latents by the `vae` part of the file's own config."""
+    monkeypatch.setenv("PIPEGRAPH_MODELS", str(tmp_path))
+    (tmp_path / "diffusion_models").mkdir()
+    place = Place(torch.device("cpu"), torch.float32)
+    save_file(dict(bfl), tmp_path / "diffusion_models" / "x.safetensors", config)
+    latent = load_model("x.safetensors", place).latent  # the shipped model's
+    assert (latent.scale, latent.shift, latent.channels) == (1.0, 0.0, 16)
+    told = json.loads(config["config"])
+    told["vae"] |= {"scaling_factor": 1.5305, "shift_factor": 0.0609}
+    save_file(dict(bfl), tmp_path / "diffusion_models" / "x.safetensors", {"config": json.dumps(told)})
+    latent = load_model("x.safetensors", place).latent
+    assert (latent.scale, latent.shift, latent.patch) == (1.5305, 0.0609, 2)
+    del told["vae"]
+    save_file(dict(bfl), tmp_path / "diffusion_models" / "x.safetensors", {"config": json.dumps(told)})
+    latent = load_model("x.safetensors", place).latent  # FLUX.1's
+    assert (latent.scale, latent.shift) == (0.3611, 0.1159)
 
 
 def test_nothing_is_recognised_in_what_is_not_known() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import pipegraph as pg
+from pipegraph.models.families.minimax import CELL
 from pipegraph.nodes.latent import (
     empty_latent_image,
     empty_sd3_latent_image,
@@ -15,16 +18,64 @@ from pipegraph.nodes.latent import (
     repeat_latent_batch,
     set_latent_noise_mask,
 )
+from pipegraph.nodes.video_causal import empty_ar_video_latent
+from pipegraph.nodes.video_hunyuan import empty_hunyuan_video_15_latent
+from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
+from pipegraph.nodes.video_ltx import empty_ltxv_latent_video
+
+from ..context import Context
 
 
 def batch(count: int, **extras: Any) -> dict[str, Any]:
     return {"samples": torch.arange(count * 4 * 8 * 8, dtype=torch.float32).reshape(count, 4, 8, 8), **extras}
 
 
-def test_empty_latents() -> None:
-    assert empty_latent_image(512, 768, 3)["samples"].shape == (3, 4, 96, 64)
-    assert empty_sd3_latent_image(1920, 1080, 2)["samples"].shape == (2, 16, 135, 240)
-    assert not empty_latent_image()["samples"].any()
+def test_empty_latents(tmp_path: Path) -> None:
+    context = Context(tmp_path, tmp_path)
+    assert empty_latent_image(context, 512, 768, 3)["samples"].shape == (3, 4, 96, 64)
+    assert empty_sd3_latent_image(context, 1920, 1080, 2)["samples"].shape == (2, 16, 135, 240)
+    assert not empty_latent_image(context)["samples"].any() and not context.warnings
+    assert empty_latent_image(context, 850, 23)["samples"].shape == (1, 4, 2, 106)
+    assert context.warnings == [
+        "width 850 becomes 848: it has to be a multiple of 8", "height 23 becomes 16: it has to be a multiple of 8",
+    ]  # fmt: skip
+
+
+CLIPS: dict[Any, tuple[int, ...]] = {
+    empty_hunyuan_latent_video: (1, 16, 7, 60, 106),
+    empty_ar_video_latent: (1, 16, 7, 60, 106),
+    empty_hunyuan_video_15_latent: (1, 32, 7, 30, 53),
+    empty_ltxv_latent_video: (1, 128, 4, 15, 26),
+}
+
+
+@pytest.mark.parametrize("make", CLIPS, ids=lambda make: make.__name__)
+def test_empty_clips_are_cut_as_comfyui_does(tmp_path: Path, make: Any) -> None:
+    context = Context(tmp_path, tmp_path)
+    assert make(context, 850, 490, 27)["samples"].shape == CLIPS[make]
+    width = CLIPS[make][-1] * (8 if CLIPS[make][1] == 16 else 16 if CLIPS[make][1] == 32 else 32)
+    assert any(f"width 850 becomes {width}" in w for w in context.warnings) and len(context.warnings) == 3
+    assert make(context, 16 * 4, 64, 1)["samples"].shape[2] == 1 and len(context.warnings) == 3
+
+
+def test_comfyuis_form_is_not_refused(tmp_path: Path) -> None:
+    nodes = {
+        "1": {
+            "class_type": "EmptyHunyuanLatentVideo",
+            "inputs": {"width": 850, "height": 480, "length": 26, "batch_size": 1},
+        },
+        "2": {"class_type": "EmptyMiniMaxH3LatentAV", "inputs": {"width": 70, "height": 64, "length": 125}},
+        "3": {"class_type": "EmptyLatentImage", "inputs": {"width": 515, "height": 512, "batch_size": 1}},
+        "4": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 515, "height": 512, "batch_size": 1}},
+        "5": {
+            "class_type": "EmptyLTXVLatentVideo",
+            "inputs": {"width": 515, "height": 512, "length": 98, "batch_size": 1},
+        },
+    }
+    outputs = {f"x{id}": [id, 0] for id in nodes}
+    result = pg.load({"pipegraph": 1, "nodes": nodes, "outputs": outputs}, out=tmp_path).run()
+    assert [result[name]["samples"].shape[-1] for name in ("x1", "x3", "x4", "x5")] == [106, 64, 64, 16]
+    assert [tuple(shape)[-2:] for shape in result["x2"]["shapes"][:1]] == [(64 // CELL, 64 // CELL)]
 
 
 def test_items_of_a_batch_keep_their_numbers() -> None:

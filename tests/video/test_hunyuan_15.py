@@ -23,6 +23,7 @@ from pipegraph.nodes.video_hunyuan import empty_hunyuan_video_15_latent, hunyuan
 
 from ..context import Context
 from . import hunyuan_tiny as tiny
+from .conftest import UNASKED
 
 TOLERANCE = 1e-4
 CFG = 3.0
@@ -302,7 +303,7 @@ def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, mon
 
 def test_what_does_not_fit_is_said(load: Any, hunyuan_15: Path) -> None:
     model, clip, _ = load(hunyuan_15)
-    assert empty_hunyuan_video_15_latent(32, 48, 9)["samples"].shape == noise().shape
+    assert empty_hunyuan_video_15_latent(UNASKED, 32, 48, 9)["samples"].shape == noise().shape
     assert quoted('no "no" and “yes”, "no"') == 'Text "no". Text "yes". ' and not quoted("no quotes")
     long = f'say "{"x" * 300}"'
     assert 'the text in quotes is longer than 256 tokens; not read: "' in clip.remarks(clip.tokenize(long))[0]

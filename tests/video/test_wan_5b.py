@@ -22,7 +22,7 @@ from pipegraph.nodes.video_wan_5b import wan22_image_to_video_latent
 
 from ..context import Context
 from . import tiny
-from .conftest import frames_of
+from .conftest import UNASKED, frames_of
 from .test_wan import CPU, NEGATIVE, PROMPT, TOLERANCE, noise, reference, run, texts
 from .test_wan_vision import picture, pil
 
@@ -91,12 +91,12 @@ def test_latents_of_given_pictures(load: Any, folders: tuple[Path, Path], contex
 
 def test_an_empty_latent_for_other_cells_keeps_its_pixels(load: Any, folders: tuple[Path, Path]) -> None:
     model, clip, _ = load(folders[0])
-    empty = empty_hunyuan_latent_video(SIZE[1], SIZE[0], 9)
+    empty = empty_hunyuan_latent_video(UNASKED, SIZE[1], SIZE[0], 9)
     assert empty["samples"].shape == (1, 16, 3, 8, 4)
     found = run(model, *texts(clip), start(), **empty)
     assert torch.equal(found, run(model, *texts(clip), start()))
     with pytest.raises(ValueError, match="multiples of 32 pixels, the latent is of 48 x 64"):
-        run(model, *texts(clip), start(), **empty_hunyuan_latent_video(48, 64, 9))
+        run(model, *texts(clip), start(), **empty_hunyuan_latent_video(UNASKED, 48, 64, 9))
 
 
 def test_the_vae_in_the_original_layout(folders: tuple[Path, Path], tmp_path: Path, load: Any) -> None:
