@@ -12,7 +12,7 @@ from pipegraph.containers import Source
 from pipegraph.limits import PICTURE_PIXELS
 from pipegraph.memory import show_size, total_memory
 
-from .media_open import open_media
+from .media_open import known, open_media
 from .picture_header import Header, read_header
 
 PICTURE_KINDS: Final = "PNG, JPEG, WebP, GIF, TIFF, BMP or AVIF"
@@ -45,16 +45,24 @@ def picture_fault(path: Path) -> str:
     header, kind = _look(path)
     if header is None:
         return f"{path.name} is no picture: it is {kind}; {PICTURE_KINDS} is wanted"
-    return _header_fault(path, header) or _size_fault(path, header)
+    return _header_fault(path, header)
+
+
+def animation_fault(path: Path) -> str | None:
+    """The fault of a picture that is loaded as a video, empty if it has none; None if the file is no such picture."""
+    header, _ = _look(path)
+    if header is None or header.kind not in _ANIMATIONS:
+        return None
+    return _header_fault(path, header._replace(frames=1))
 
 
 def video_fault(path: Path) -> str:
     """Why a file cannot be loaded as a video, from its header; empty if nothing speaks against it."""
     if not path.is_file():
         return f"{path.name} is no regular file"
-    header, kind = _look(path)
-    if header is not None and header.kind in _ANIMATIONS:
-        return _header_fault(path, header) or _size_fault(path, header._replace(frames=1))
+    if (fault := animation_fault(path)) is not None:
+        return fault
+    _, kind = _look(path)
     try:
         size = _container_size(path)
     except ValueError as e:
@@ -130,7 +138,9 @@ def _look(path: Path) -> tuple[Header | None, str]:
 def _header_fault(path: Path, header: Header) -> str:
     if not header.width or not header.height:
         return f"{path.name} is a damaged {header.kind} picture: its header says no size"
-    return f"{path.name} is cut off: it is a {header.kind} picture whose pixels go on behind its end" * header.cut
+    if fault := _size_fault(path, header):
+        return fault
+    return f"{path.name} is cut off: it is a {header.kind} picture that lacks some of its pixels" * header.cut
 
 
 def _size_fault(path: Path, header: Header) -> str:
@@ -163,7 +173,7 @@ def _container_size(path: Path) -> VideoSize | None:
 
     try:
         with open_media(path) as container:
-            for stream in container.streams.video:
+            for stream in known(container.streams.video):
                 if not getattr(stream, "disposition", 0) & COVER:
                     frames = stream.frames or round(_seconds(container) * (stream.average_rate or 0))
                     return VideoSize(frames, stream.width or 0, stream.height or 0)
@@ -182,7 +192,7 @@ def _samples(path: Path) -> int | None:
 
     try:
         with open_media(path) as container:
-            for stream in container.streams.audio:
+            for stream in known(container.streams.audio):
                 return int(_seconds(container) * stream.rate * stream.channels)
     except (av.FFmpegError, OSError) as e:
         raise ValueError(e.strerror or "damaged") from None

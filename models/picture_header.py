@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pipegraph.containers import PNG, Part, Source, boxes, gif_parts, inside, jpeg_segments, png_chunks, riff_chunks
 
 _WIDTH, _HEIGHT, _BITS, _OFFSETS, _COUNTS = 256, 257, 258, 273, 279
 """TIFF tags: size, bits a channel, where the strips are and how long."""
 _Order = Literal["little", "big"]
+_PACKED: Final = 1040
+"""Bytes that zlib packs into one at most (1032), and a little more."""
 _SHORT, _LONG = 3, 4
 """Types of TIFF: unsigned numbers of 2 and 4 bytes."""
 
@@ -44,14 +47,16 @@ def read_header(source: Source) -> Header | None:
 
 def _png(source: Source) -> Header:
     """PNG specification, 11.2.1 and 11.3.6.1."""
-    frames, there, cut = 1, 0, False
+    frames, there, packed, cut = 1, 0, 0, False
     for chunk in png_chunks(source, len(PNG), source.size):
         if chunk.kind == b"acTL":
             frames = source.number(chunk.start, 4)
         there += chunk.kind == b"fcTL"
+        packed += (chunk.stop - chunk.start) * (chunk.kind == b"IDAT")
         cut = cut or (chunk.kind in (b"IDAT", b"fdAT") and chunk.stop > source.size)
-    cut = cut or (there < frames > 1 and source.parts_left > 0)
     width, height, bits = (source.number(at, size) for at, size in ((16, 4), (20, 4), (24, 1)))
+    if source.parts_left > 0:
+        cut = cut or there < frames > 1 or width * height * bits // 8 > (packed + 1) * _PACKED
     return Header("PNG", width, height, max(1, frames), bits, cut)
 
 
@@ -89,8 +94,10 @@ def _gif(source: Source) -> Header:
     width, height = (int.from_bytes(source.read(at, 2), "little") for at in (6, 8))
     frames, cut = 0, False
     for part in gif_parts(source):
-        frames += part.kind == b","
-        cut = part.kind == b"," and part.stop > source.size
+        if part.kind == b",":
+            frames, cut = frames + 1, part.stop > source.size
+            left, top, wide, high = struct.unpack("<4H", source.read(part.start, 8).ljust(8, b"\0"))
+            width, height = max(width, left + wide), max(height, top + high)  # as Pillow takes it
     return Header("GIF", width, height, max(1, frames), cut=cut)
 
 

@@ -25,6 +25,7 @@ from PIL import Image, ImageFile, PngImagePlugin, TiffImagePlugin
 
 from pipegraph.limits import PICTURE_PIXELS
 
+from .media_check import picture_fault
 from .picture_losses import bits_of, losses
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ FORMATS: Final = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF") + (
 )
 """Kinds of picture files that are read, by Pillow's names."""
 DAMAGED: Final = (
-    *(OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, OverflowError),
+    *(OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, OverflowError, RuntimeError),
     *(struct.error, zlib.error, Image.DecompressionBombError),
 )
 """What Pillow raises for files that are damaged or something else."""
@@ -67,6 +68,8 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
         ValueError: the file is no picture, is damaged, or is too large; says which file.
     """
     try:
+        if fault := picture_fault(path):
+            raise ValueError(fault)
         with Image.open(path, formats=FORMATS) as file:
             return _read(file, path, lambda loss: warn(f"{path.name}: {loss}"))
     except DAMAGED as e:
@@ -76,7 +79,7 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
 def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
     # Of a file with several views of one scene (MPO) the first alone is meant.
     count = 1 if file.format == "MPO" else getattr(file, "n_frames", 1)
-    _check_size(file, count)
+    _check_size(file, count)  # again: what Pillow takes for the size counts
     deep = _deep_pixels(file, path) if count == 1 else None
     for loss in losses(file, deep=deep is not None or file.mode[0] in "IF"):
         warn(loss)

@@ -35,15 +35,10 @@ def load_audio(audio: Annotated[str, FileInput(_find, _names, sound_fault)]) -> 
     Args:
         audio: Name of a file among the inputs, of sound or a clip; of several tracks the first counts.
     """
-    import av
-
     from pipegraph.models.video.sound import read_sound
 
     path = input_file(audio)
-    try:
-        sound = read_sound(str(path))
-    except (av.FFmpegError, OSError) as e:
-        raise ValueError(f"{path} cannot be read as sound: {e}") from e
+    sound = read_sound(str(path))
     if sound is None:
         raise ValueError(f"{path} holds no sound")
     return sound

@@ -123,4 +123,4 @@ def rate(fps: float | Fraction) -> Fraction:
         # 23.98 and 59.94 are meant too; 24 and 23.95 are not.
         if abs(float(fps) - float(slow)) < 0.005:
             return slow
-    return Fraction(fps).limit_denominator(1001)
+    return Fraction(fps).limit_denominator(max(1001, math.ceil(1001 / fps)))

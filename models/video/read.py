@@ -21,8 +21,9 @@ import torch
 from PIL import Image, ImageSequence
 from torch import Tensor
 
-from pipegraph.models.media_check import COVER
-from pipegraph.models.media_open import open_media
+from pipegraph.limits import PICTURE_PIXELS
+from pipegraph.models.media_check import COVER, animation_fault
+from pipegraph.models.media_open import known, open_media
 from pipegraph.models.pictures import DAMAGED as _BROKEN_PICTURE
 from pipegraph.models.pictures import FORMATS, as_stored, orientation_of, turned_size
 from pipegraph.models.whole import is_cut
@@ -89,7 +90,10 @@ class FileFrames:
 
     def _values(self, picture: Any) -> NDArray[Any]:
         """A decoded picture as it lies in the file, without its margins."""
-        values = _values(picture, self.channels, self.deep)
+        try:
+            values = _values(picture, self.channels, self.deep)
+        except av.FFmpegError as e:
+            raise ValueError(f"{self.path} has colours that cannot be made RGB: {e}") from e
         left, top, right, bottom = self.cut
         values = values[top : len(values) - bottom, left : values.shape[1] - right]
         if turned_size(values.shape[1], values.shape[0], self.orientation) != (self.width, self.height):
@@ -126,7 +130,7 @@ def _from_container(path: Path) -> tuple[Video, str]:
                 first = next(iter(decode(packet)), None)
         starts = sorted(pts * base for pts, discarded in held if pts is not None and not discarded)
         stated = [r for r in (stream.guessed_rate, stream.average_rate) if r]
-        sounds, told, length = len(container.streams.audio), stream.frames, container.duration
+        sounds, told, length = len([*known(container.streams.audio)]), stream.frames, container.duration
         if first is None or not starts:
             raise ValueError("it holds no pictures")
         said = [*not_applied(stream, first, sounds)]
@@ -148,7 +152,7 @@ def _from_container(path: Path) -> tuple[Video, str]:
 
 def _pictures(container: Any) -> Any:
     """The first stream of pictures that is no cover."""
-    for stream in container.streams.video:
+    for stream in known(container.streams.video):
         if not getattr(stream, "disposition", 0) & COVER:
             return stream
     raise ValueError("it holds no moving pictures")
@@ -210,6 +214,10 @@ def _decoded(path: Path) -> Iterator[Any]:
 
 def _decoder(stream: Any) -> Callable[[Any], Sequence[Any]]:
     """What gives the pictures of a packet of a stream; of the empty last one those that it still held."""
+    size = (stream.width or 0) * (stream.height or 0)
+    # Pictures may be larger than the container says, but not as large as they please.
+    most = max(4 * size, 1 << 20) if size else PICTURE_PIXELS
+    stream.codec_context.options = {"max_pixels": str(most)}
     names = {key.lower(): value for key, value in stream.metadata.items()}
     library = {"vp8": "libvpx", "vp9": "libvpx-vp9"}.get(stream.codec_context.name)
     if library is None or names.get("alpha_mode") != "1":
@@ -237,10 +245,14 @@ def _values(picture: Any, channels: int, deep: bool) -> NDArray[Any]:
 
 
 def _is_pillow(path: Path) -> bool:
-    """GIF, WebP and PNG: Pillow puts their frames together and knows their transparency."""
-    with path.open("rb") as file:
-        head = file.read(12)
-    return head[:4] == b"GIF8" or head[:8] == b"\x89PNG\r\n\x1a\n" or (head[:4] == b"RIFF" and head[8:] == b"WEBP")
+    """GIF, WebP and PNG: Pillow puts their frames together and knows their transparency.
+
+    Raises:
+        ValueError: its header tells that it is damaged or too large.
+    """
+    if fault := animation_fault(path):
+        raise ValueError(fault)
+    return fault is not None
 
 
 def _pillow(path: Path) -> Iterator[Image.Image]:

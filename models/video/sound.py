@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipegraph.models.media_open import open_media
+from pipegraph.limits import SILENCE_BYTES
+from pipegraph.models.media_open import known, open_media
 
 from .clip import Audio
 
@@ -24,8 +25,8 @@ _BLOCK: Final = 4096
 """Samples encoded at a time."""
 _PACKET: Final = 4096
 """More samples than a packet of AAC holds."""
-_LEAST_GAP, _MOST_GAP = 0.05, 3600
-"""Seconds without sound that are filled with silence: shorter ones come from rounded times, longer ones from damage."""
+_LEAST_GAP: Final = 0.05
+"""Seconds without sound that are filled with silence; shorter gaps come from rounded times."""
 _LOBES, _ROLLOFF = 6, 0.99
 """Of the filter that changes a rate: zero crossings on each side, and the part of the lower rate that is kept."""
 
@@ -75,10 +76,10 @@ class Track:
         """Packets of the samples up to a time."""
         end = min(round(seconds * self._hertz), self._wave.shape[1])
         while self._at < end:
-            part = np.ascontiguousarray(self._wave[:, self._at : min(end, self._at + _BLOCK)])
-            frame = av.AudioFrame.from_ndarray(part, format="fltp", layout=self._layout)
+            part = np.ascontiguousarray(self._wave[:, self._at : min(end, self._at + _BLOCK)].T)
+            frame = av.AudioFrame.from_ndarray(part.reshape(1, -1), format="flt", layout=self._layout)
             frame.sample_rate, frame.pts, frame.time_base = self._hertz, self._at, Fraction(1, self._hertz)
-            self._at += part.shape[1]
+            self._at += len(part)
             yield from self._stream.encode(frame)
 
     def rest(self) -> Iterator[Any]:
@@ -90,19 +91,27 @@ def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
     """The first sound track of a file; None if it has none. Silence stands where the track has none for a while.
 
     With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
+
+    Raises:
+        ValueError: the file is damaged, or something else; says which file.
     """
+    try:
+        return _sound(path, start)
+    except (av.FFmpegError, OSError, ValueError) as e:
+        raise ValueError(f"{path} cannot be read as sound: {e}") from e
+
+
+def _sound(path: str, start: Fraction | None) -> Audio | None:
     with open_media(path) as container:
-        if not container.streams.audio:
+        stream = next(known(container.streams.audio), None)
+        if stream is None:
             return None
-        stream = container.streams.audio[0]
-        hertz = stream.codec_context.sample_rate
-        resampler = av.AudioResampler(format="fltp", layout=stream.layout, rate=hertz)
-        parts, first = _samples(container.decode(stream), resampler, hertz)
+        parts, first, hertz = _samples(container.decode(stream))
         # MP4 says how long its sound is; what its last packet has beyond, the encoder added.
         stated = round(stream.duration * stream.time_base * hertz) if stream.duration and _is_mp4(container) else 0
     if not parts:
         return None
-    wave = torch.from_numpy(np.concatenate(parts, 1))
+    wave = torch.from_numpy(np.concatenate(parts)).T
     if stated and 0 < wave.shape[1] - stated < _PACKET:
         wave = wave[:, :stated]
     lead = 0 if start is None else round((first - start) * hertz)
@@ -114,26 +123,31 @@ def _is_mp4(container: Any) -> bool:
     return "mp4" in container.format.name
 
 
-def _samples(frames: Iterator[Any], resampler: Any, hertz: int) -> tuple[list[NDArray[np.float32]], Fraction]:
-    """Samples of decoded frames as float32 [channels, n], gaps between them filled, and the time of the first."""
+def _samples(frames: Iterator[Any]) -> tuple[list[NDArray[np.float32]], Fraction, int]:
+    """Samples of decoded frames as float32 [n, channels], gaps between them filled; the time of the first; their rate.
+
+    Rate and channels are those of the first frame: what a stream says before it is decoded may be half of them.
+    """
     parts: list[NDArray[np.float32]] = []
-    first, count = Fraction(0), 0
+    resampler, begin, hertz, channels, count, room = None, Fraction(0), 0, 0, 0, 0
     for frame in frames:
         at = None if frame.pts is None else frame.pts * frame.time_base
-        if at is not None and not count:
-            first = at
-        gap = 0 if at is None else round((at - first) * hertz) - count
+        if resampler is None:
+            hertz, channels, begin = frame.sample_rate, frame.layout.nb_channels, at or begin
+            # Interleaved: PyAV counts the planes of more than seven channels wrong, and reads beyond them.
+            resampler = av.AudioResampler(format="flt", layout=frame.layout, rate=hertz)
+            room = SILENCE_BYTES // (4 * max(1, channels))
+        gap = 0 if at is None else round((at - begin) * hertz) - count
+        if hertz * _LEAST_GAP < gap <= room:
+            parts.append(np.zeros((gap, channels), np.float32))
+            count, room = count + gap, room - gap
         frame.pts = None
         for piece in resampler.resample(frame):
-            samples = piece.to_ndarray()
-            if hertz * _LEAST_GAP < gap < hertz * _MOST_GAP:
-                parts.append(np.zeros((len(samples), gap), np.float32))
-                count += gap
-            gap = 0
-            parts.append(samples)
-            count += samples.shape[1]
-    parts += [piece.to_ndarray() for piece in resampler.resample(None)]
-    return parts, first
+            parts.append(piece.to_ndarray().reshape(-1, channels))
+            count += len(parts[-1])
+    if resampler is not None:
+        parts += [piece.to_ndarray().reshape(-1, channels) for piece in resampler.resample(None)]
+    return parts, begin, hertz
 
 
 def resampled(wave: Tensor, old: int, new: int) -> Tensor:

@@ -133,16 +133,20 @@ def jpeg_segments(source: Source) -> Iterator[Part]:
 
 
 def gif_parts(source: Source) -> Iterator[Part]:
-    """Extensions (``!`` and their label) and pictures (``,``) of a GIF; what they hold stands in blocks (GIF89a)."""
+    """Extensions (``!`` and their label) and pictures (``,``) of a GIF (GIF89a).
+
+    An extension's part is its blocks; a picture's begins with its place and size, before a table of colours and blocks.
+    """
     at = 13 + _gif_colours(source.read(10, 1))
     while source.take_part() and (mark := source.read(at, 1)):
         if mark == b"!":
             start, kind = at + 2, mark + source.read(at + 1, 1)
+            at = start
         elif mark == b",":
-            start, kind = at + 11 + _gif_colours(source.read(at + 9, 1)), mark
+            start, kind = at + 1, mark
+            at = start + 10 + _gif_colours(source.read(start + 8, 1))
         else:
             return
-        at = start
         while source.take_part() and (size := source.number(at, 1)):
             at += 1 + size
         yield Part(kind, start, at)

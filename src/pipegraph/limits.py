@@ -22,5 +22,7 @@ MEDIA_PARTS: Final = 100_000
 """Parts (chunks, boxes, elements, directory entries) of a picture, video or sound file that are looked at."""
 PICTURE_PIXELS: Final = 178_956_970
 """Pixels of a picture file, all its frames together."""
+SILENCE_BYTES: Final = 64 << 20
+"""Bytes of silence that fill the gaps of a file's sound, 4 a sample; longer gaps are left out."""
 HEADER_BYTES: Final = 100_000_000
 """Bytes of the header of a safetensors file (safetensors' own limit)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipegraph.models.video.sound import resampled
+from pipegraph.models.video.sound import read_sound, resampled
 from pipegraph.nodes.audio_io import load_audio, trim_audio_duration
 
 
@@ -77,3 +78,15 @@ def test_a_tone_stays_itself_at_another_rate(old: int, new: int) -> None:
 def test_what_a_lower_rate_cannot_hold_is_gone() -> None:
     made = resampled(tone(12000, 44100, 0.3).reshape(1, 1, -1), 44100, 16000)
     assert made[0, 0, 400:-400].abs().max() < 0.02
+
+
+@pytest.mark.parametrize("channels", [1, 2, 7, 8, 9, 16])
+def test_sound_of_many_channels(tmp_path: Path, channels: int) -> None:
+    """PCM of each channel comes back as it is, in WAV files written by hand."""
+    wave = np.arange(1000 * channels, dtype="<i2").reshape(1000, channels)
+    form = struct.pack("<HHIIHH", 1, channels, 48000, 96000 * channels, 2 * channels, 16)
+    body = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", wave.nbytes) + wave.tobytes()
+    (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    sound = read_sound(str(tmp_path / "a.wav"))
+    assert sound is not None and sound["sample_rate"] == 48000
+    assert torch.equal(sound["waveform"][0], torch.from_numpy(wave.T.astype(np.float32)) / 32768)

@@ -27,7 +27,7 @@ from pipegraph.nodes.video_io import save_video
 
 from ..context import Context
 from ..video.conftest import clip, frames, saved
-from .png_files import chunk, deep_png
+from .png_files import chunk, deep_png, png
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 31, 3), np.uint8)
 
@@ -196,3 +196,23 @@ def test_a_list_that_names_other_files_is_no_video(tmp_path: Path, text: bytes) 
     assert "list.mp4 cannot be read as a video" in video_fault(tmp_path / "list.mp4")
     with pytest.raises(ValueError, match="cannot be read as a video"):
         read_video(tmp_path / "list.mp4")
+
+
+def test_what_no_packing_can_hold_is_cut(tmp_path: Path) -> None:
+    """A PNG of 60 bytes for a million pixels: zlib packs at most 1032 bytes into one."""
+    (tmp_path / "a.png").write_bytes(png(1000, 1000, 8, 2, b"\0" * 100))
+    assert picture_fault(tmp_path / "a.png") == "a.png is cut off: it is a PNG picture that lacks some of its pixels"
+
+
+def test_a_gif_is_as_large_as_its_pictures(tmp_path: Path) -> None:
+    data = bytearray(written("GIF"))
+    at = data.index(b",", 13 + 3 * 256)
+    data[at + 5 : at + 9] = struct.pack("<HH", 65535, 65535)
+    (tmp_path / "a.gif").write_bytes(data)
+    assert "a.gif is too large: it has 65535x65535 pixels" in picture_fault(tmp_path / "a.gif")
+
+
+def test_room_for_texts_is_not_made_before_they_are_there(tmp_path: Path) -> None:
+    body = b"WAVEfmt \x10\0\0\0\x01\0\x01\0\x44\xac\0\0\x88\x58\x01\0\x02\0\x10\0LIST\0\0\0\x40INFOISFT"
+    (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    assert "its texts go on behind its end" in sound_fault(tmp_path / "a.wav")

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from pipegraph.containers import Part, Source, elements
+from pipegraph.models.video import sound as sound_module
 from pipegraph.models.video.read import read_video
 from pipegraph.models.video.sound import read_sound
 from pipegraph.nodes.video_io import save_video
@@ -172,7 +173,7 @@ def test_a_cover_is_no_video(tmp_path: Path) -> None:
         read_video(path)
 
 
-def test_gaps_in_the_sound_are_silence(tmp_path: Path) -> None:
+def test_gaps_in_the_sound_are_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hertz, path = 8000, tmp_path / "gap.mka"
     with av.open(str(path), "w", format="matroska") as out:
         stream = out.add_stream("pcm_s16le", rate=hertz, layout="mono")
@@ -186,6 +187,8 @@ def test_gaps_in_the_sound_are_silence(tmp_path: Path) -> None:
     wave = sound["waveform"][0, 0]
     assert len(wave) == 4800 and (wave[:1600] == 0.5).all() and (wave[4000:] == 0.5).all()
     assert not wave[1600:4000].any()
+    monkeypatch.setattr(sound_module, "SILENCE_BYTES", 2399 * 4)
+    assert (short := read_sound(str(path))) is not None and short["waveform"].shape[2] == 2400
 
 
 def clicks(seconds: int, hertz: int = 48000) -> dict[str, Any]:

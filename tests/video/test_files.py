@@ -225,6 +225,7 @@ def test_rates() -> None:
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="more than 0"):
             rate(wrong)
+    assert rate(1e-5) == Fraction(1, 100_000)  # a picture a day has a rate, too
 
 
 def test_times_do_not_drift() -> None:
