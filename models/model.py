@@ -167,7 +167,7 @@ class Model:
 
     def _sigma(self, percent: float) -> float:
         """Noise level after a part of the way; the ends are open, so that rounding cannot cut a step off."""
-        return math.inf if percent <= 0 else 0.0 if percent >= 1 else self.sampling.percent_to_sigma(percent)
+        return math.inf if percent <= 0 else self.sampling.percent_to_sigma(percent)
 
     @torch.no_grad()
     def predict(

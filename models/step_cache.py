@@ -43,7 +43,7 @@ class StepCache:
     def run(self, sampling: ModelSampling) -> CachedRun:
         """The memory of one sampling run: nothing goes from one run to another."""
         ends = (self.start_percent, self.end_percent)
-        first, last = (math.inf if p <= 0 else 0.0 if p >= 1 else sampling.percent_to_sigma(p) for p in ends)
+        first, last = (math.inf if p <= 0 else sampling.percent_to_sigma(p) for p in ends)
         return CachedRun(self.threshold, first, last)
 
 

@@ -1,14 +1,13 @@
 """Mutation testing: change one thing in the source at a time and see whether a test fails.
 
-Mutants are drawn by a hash of what they change, so that the same ones come again when other code has changed. They run
-in a copy of the checkout, each in a fork of a process that has imported torch; results are kept there, and a run that
-was stopped goes on. A mutant that nobody could notice is listed, with the reason, in scripts/equivalent_mutants.toml.
+Mutants run in a copy of the checkout, each in a fork of a process that has imported torch, and only against the tests
+that reach the changed function. Results are kept in the folder of the copy, and a run that was stopped goes on. A
+mutant that nobody could notice is listed, with the reason, in scripts/equivalent_mutants.toml.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import filecmp
 import hashlib
 import importlib
@@ -21,21 +20,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+from mutations import FOLDERS, Mutant, draw
+
 ROOT: Final = Path(__file__).resolve().parents[1]
-FOLDERS: Final = ("graphs", "runtime", "kernels", "models/sampling", "models/adapters", "models/llm", "nodes")
-LEFT_OUT: Final = re.compile(r"kernels/(triton/|testing_cases\.py)|kernels/\S+ \S*(triton|tma)")
-"""What no CPU runs, and cases that are tests themselves; by the start of a mutant's name."""
 TESTS: Final = {
     "graphs": ("tests/graphs",),
     "runtime": ("tests/runtime",),
@@ -53,167 +51,17 @@ TESTS: Final = {
 IMPORTED: Final = "torch numpy scipy.linalg PIL.Image av numba safetensors.torch tokenizers transformers pytest"
 """What is imported once, before forking: most of the time that a small test takes."""
 OPTIONS: Final = "-x -q -p no:randomly -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning"
+SECONDS: Final = 90
+"""Of the processor that the tests of a mutant may take."""
+MANY: Final = 100
+"""If more tests reach a function, their files are run whole."""
 MEMORY: Final = 8 << 30
 """Bytes of memory that a mutant may take."""
-SWAPPED: Final = {
-    "+": "-", "-": "+", "*": "/", "/": "*", "//": "/", "%": "*", "**": "*", "<<": ">>", ">>": "<<", "&": "|", "|": "&",
-    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is": "is not", "is not": "is",
-    "in": "not in", "not in": "in", "and": "or", "or": "and",
-    "min": "max", "max": "min", "any": "all", "all": "any",
-}  # fmt: skip
-OPERATOR: Final = re.compile(rb"[-+*/%<>&|=!]+|is not|not in|is|in|and|or")
-SYMMETRIC: Final = ("min", "max", "isinstance", "issubclass", "hasattr", "getattr")
-"""Calls whose first two arguments are not swapped: that changes nothing, or fails at once."""
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change of a file: ``text`` in the place of the bytes from ``start`` to ``end``."""
-
-    file: str
-    name: str
-    """File, function, line of code, what becomes what, which of several such: the same as long as these are."""
-    start: int
-    end: int
-    text: bytes
-
-    @property
-    def folder(self) -> str:
-        return next(folder for folder in FOLDERS if self.file.startswith(f"{folder}/"))
-
-
-class Source:
-    """The bytes of a file and where the nodes of its tree stand in them."""
-
-    def __init__(self, code: bytes) -> None:
-        self.code = code
-        self.lines = [0]
-        for line in code.splitlines(keepends=True):
-            self.lines.append(self.lines[-1] + len(line))
-
-    def span(self, node: Any) -> tuple[int, int]:
-        first, last = self.lines[node.lineno - 1], self.lines[node.end_lineno - 1]
-        return first + node.col_offset, last + node.end_col_offset
-
-    def of(self, node: ast.AST) -> bytes:
-        return self.code[slice(*self.span(node))]
-
-    def operators(self, *operands: ast.AST) -> Iterator[tuple[int, int, bytes]]:
-        """Another operator between each two operands."""
-        for left, right in pairwise(operands):
-            start, end = self.span(left)[1], self.span(right)[0]
-            found = OPERATOR.search(self.code, start, end)
-            if found and b"#" not in self.code[start:end]:
-                old = found[0].decode()
-                short = old if old in SWAPPED else old.rstrip("=")  # of an assignment: +=
-                if short in SWAPPED:
-                    yield found.start(), found.start() + len(short), SWAPPED[short].encode()
-
-    def changes(self, node: ast.AST) -> Iterator[tuple[int, int, bytes]]:
-        """What may be changed at a node: start, end and the new text."""
-        match node:
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                pass
-            case ast.BinOp(left=left, right=right):
-                yield from self.operators(left, right)
-            case ast.BoolOp(values=values):
-                yield from self.operators(*values)
-            case ast.Compare(left=left, comparators=more):
-                yield from self.operators(left, *more)
-            case ast.AugAssign(target=target, value=value):
-                yield *self.span(node), b"pass"
-                yield from self.operators(target, value)
-            case ast.Raise() | ast.Expr(value=ast.Call()):
-                yield *self.span(node), b"pass"
-            case ast.Break() | ast.Continue():
-                yield *self.span(node), b"continue" if isinstance(node, ast.Break) else b"break"
-            case ast.Return(value=ast.expr() as value):
-                yield *self.span(value), b"None"
-            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                yield *self.span(test), b"not (" + self.of(test) + b")"
-            case ast.comprehension(ifs=conditions):
-                for condition in conditions:
-                    yield *self.span(condition), b"True"
-            case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
-                yield *self.span(node), self.of(operand)
-            case ast.Constant(value=bool() as value):
-                yield *self.span(node), str(not value).encode()
-            case ast.Constant(value=int() | float() as value):
-                yield *self.span(node), repr(value + 1).encode()
-            case ast.Call():
-                yield from self.calls(node)
-
-    def calls(self, node: ast.Call) -> Iterator[tuple[int, int, bytes]]:
-        """Another function, the first two arguments swapped, or an option left out."""
-        end = self.span(node.func)[1]
-        name = self.of(node.func).decode().rpartition(".")[2]
-        if name in SWAPPED:
-            yield end - len(name), end, SWAPPED[name].encode()
-        if len(node.args) > 1 and name not in SYMMETRIC and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
-            (start, stop), (again, end) = map(self.span, node.args[:2])
-            yield start, end, self.code[again:end] + self.code[stop:again] + self.code[start:stop]
-        arguments: list[Any] = sorted([*node.args, *node.keywords], key=self.span)
-        for before, argument in pairwise(arguments):
-            if isinstance(argument, ast.keyword) and argument.arg:
-                yield self.span(before)[1], self.span(argument)[1], b""
-
-
-def parts(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below that are run: no annotations, decorators, error messages or f-strings (wording)."""
-    match node:
-        case ast.JoinedStr() | ast.Raise() | ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            pass
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            yield from [*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body]
-        case ast.ClassDef():
-            yield from node.body
-        case ast.AnnAssign():
-            yield from [node.value] if node.value else []
-        case _:
-            yield from ast.iter_child_nodes(node)
-
-
-def mutants_of(file: str, code: bytes) -> list[Mutant]:
-    """All mutants of a file."""
-    source, changes = Source(code), set[tuple[int, int, bytes, str]]()
-
-    def walk(node: ast.AST, function: str) -> None:
-        changes.update((*change, function) for change in source.changes(node))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            function = f"{function}.{node.name}".strip(".")
-        for part in parts(node):
-            walk(part, function)
-
-    walk(ast.parse(code), "")
-    found, seen = [], Counter[str]()
-    for start, end, text, function in sorted(changes):
-        line = code[code.rfind(b"\n", 0, start) + 1 :].partition(b"\n")[0].decode().strip()
-        old, new = (" ".join(part.decode().split()) or "nothing" for part in (code[start:end], text))
-        if old != new:
-            name = f"{file} {function or 'module'} | {line} | {old} -> {new}"
-            seen[name] += 1
-            found.append(Mutant(file, f"{name} | {seen[name]}", start, end, text))
-    return found
-
-
-def draw(root: Path, count: int, seed: int, folders: Sequence[str] = FOLDERS, word: str = "") -> list[Mutant]:
-    """``count`` mutants, as many of each folder, whose names hold ``word``."""
-    drawn = []
-    for folder in folders:
-        files = [path.relative_to(root).as_posix() for path in (root / folder).rglob("*.py")]
-        mutants = [m for file in files for m in mutants_of(file, (root / file).read_bytes())]
-        mutants = [m for m in mutants if word in m.name and not LEFT_OUT.match(m.name)]
-        mutants.sort(key=lambda mutant: hashlib.sha256(f"{seed} {mutant.name}".encode()).digest())
-        drawn += mutants[: -(-count // len(folders))]
-    return drawn
-
-
-def tests_of(root: Path, file: str) -> list[str]:
-    """The test files for a source file: those that speak of it first."""
-    folders = TESTS[max((start for start in TESTS if file.startswith(start)), key=len)]
-    tests = sorted(test for folder in folders for test in (root / folder).rglob("test_*.py"))
-    tests.sort(key=lambda test: -len(re.findall(rf"\b{Path(file).stem}\b", test.read_text())))
-    return [test.relative_to(root).as_posix() for test in tests]
+def folders_of(file: str) -> tuple[str, ...]:
+    """Where the tests of a source file are."""
+    return TESTS[max((start for start in TESTS if file.startswith(start)), key=len)]
 
 
 def equivalent() -> dict[str, str]:
@@ -239,12 +87,61 @@ def copy_to(tree: Path) -> None:
     subprocess.run([*compile_all, *{name.partition("/")[0] for name in names if "/" in name}], cwd=tree, check=True)
 
 
+class Reached:
+    """A plugin of pytest that notes which functions of the source each test reaches: ``file function`` -> tests.
+
+    What a fixture of a whole file runs counts for all tests of it.
+    """
+
+    def __init__(self, tree: Path) -> None:
+        self.root = f"{tree}/"
+        self.tests: dict[str, set[str]] = {}
+        self.shared: dict[str, set[str]] = {}
+        self.files: dict[str, list[str]] = {}
+        self.now: set[str] = set()
+
+    def note(self, frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(self.root):
+            name = re.sub(r"\.<(?:locals|listcomp|dictcomp|setcomp|genexpr|lambda)>", "", frame.f_code.co_qualname)
+            self.now.add(f"{frame.f_code.co_filename.removeprefix(self.root)} {name}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.files.setdefault(item.nodeid.partition("::")[0], []).append(item.nodeid)
+        self.now = self.tests[item.nodeid] = set()
+        threading.setprofile(self.note)
+        sys.setprofile(self.note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, object, object]:
+        before = self.now
+        if fixturedef.scope != "function":
+            self.now = self.shared.setdefault(request.node.nodeid.partition("::")[0], set())
+        try:
+            return (yield)
+        finally:
+            self.now = before
+
+    def by_function(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for file, tests in self.files.items():
+            for test in tests:
+                for function in self.tests[test] | self.shared.get(file, set()) | self.shared.get("", set()):
+                    found.setdefault(function, []).append(test)
+        return found
+
+
 class Runner:
     """Runs tests in a copy of the checkout, each time in a fork."""
 
     def __init__(self, work: Path) -> None:
-        self.tree, self.log = work / "tree", work / "log.txt"
-        self.limits: dict[tuple[str, ...], int] = {}
+        self.tree, self.work, self.log = work / "tree", work, work / "log.txt"
+        self.known: dict[tuple[str, ...], dict[str, list[str]]] = {}
         copy_to(self.tree)
         os.environ |= {"PYTHONPATH": str(self.tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
         sys.path.insert(0, str(self.tree / "src"))
@@ -252,11 +149,11 @@ class Runner:
         for name in IMPORTED.split():
             importlib.import_module(name)
 
-    def outcome(self, tests: Sequence[str], seconds: int) -> tuple[str, str]:
+    def outcome(self, tests: Sequence[str], seconds: int, reached: Path | None = None) -> tuple[str, str]:
         """What tests say of the copy as it is (survived, killed, timed out), and the test that failed."""
         child = os.fork()
         if not child:
-            self.child(tests, seconds)
+            self.child(tests, seconds, reached)
         deadline = time.monotonic() + 10 * seconds
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -268,10 +165,8 @@ class Runner:
         failed = re.findall(r"^(?:FAILED|ERROR) (.*)", self.log.read_text(errors="replace"), re.MULTILINE)
         return ("killed" if status else "survived"), (failed or [""])[-1][:200]
 
-    def child(self, tests: Sequence[str], seconds: int) -> None:
+    def child(self, tests: Sequence[str], seconds: int, reached: Path | None) -> None:
         """Run tests; there is no way back."""
-        import pytest
-
         os.setsid()
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
@@ -279,36 +174,60 @@ class Runner:
         os.chdir(self.tree)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        code = 3
+        code, plugin = 3, Reached(self.tree)
         try:
-            code = int(pytest.main([*OPTIONS.split(), *tests]))
+            code = int(pytest.main([*OPTIONS.split(), *tests], [plugin] if reached else []))
+            if reached and not code:
+                modules = [
+                    name for name, m in sys.modules.items() if "site-packages" in (getattr(m, "__file__", "") or "")
+                ]
+                reached.write_text(json.dumps({"tests": plugin.by_function(), "modules": modules}))
         except BaseException:
             traceback.print_exc()
         sys.stdout.flush()
         os._exit(code)
 
-    def limit(self, tests: Sequence[str]) -> int:
-        """Seconds of the processor that tests may take: they pass without a mutant, which is tried once."""
-        key = tuple(sorted(tests))
-        if key not in self.limits:
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            outcome, failed = self.outcome(tests, 900)
+    def reached(self, folders: Sequence[str]) -> dict[str, list[str]]:
+        """The tests of folders by the functions that they reach, found by running them; kept until a file changes."""
+        files = sorted(self.tree.rglob("*.py"))
+        state = repr([folders, *((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)])
+        kept = self.work / f"reached-{hashlib.sha256(state.encode()).hexdigest()[:16]}.json"
+        if not kept.exists():
+            outcome, failed = self.outcome(folders, 1800, kept)
             if outcome != "survived":
                 raise SystemExit(f"tests fail without a mutant: {failed or outcome}; see {self.log}")
-            self.limits[key] = 30 + 3 * int(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-        return self.limits[key]
+        found = json.loads(kept.read_text())
+        for name in found["modules"]:  # what the tests import, so that no fork has to
+            with suppress(Exception):
+                importlib.import_module(name)
+        tests: dict[str, list[str]] = found["tests"]
+        return tests
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that reach the function of a mutant, or the file; those in files that are called like it first."""
+        folders = folders_of(mutant.file)
+        if folders not in self.known:
+            self.known[folders] = self.reached(folders)
+        known, stem = self.known[folders], Path(mutant.file).stem
+        within = [tests for function, tests in known.items() if function.startswith(f"{mutant.file} ")]
+        tests = known.get(mutant.name.partition(" |")[0]) or sorted({test for tests in within for test in tests})
+        if len(tests) > MANY:
+            tests = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        return sorted(tests, key=lambda test: stem not in test.partition("::")[0])
 
     def run(self, mutant: Mutant) -> dict[str, str]:
         """Put a mutant in its place, run its tests, put back what was there."""
-        tests, path = tests_of(self.tree, mutant.file), self.tree / mutant.file
-        seconds, code, stat = self.limit(tests), path.read_bytes(), path.stat()
+        tests, path = self.tests(mutant), self.tree / mutant.file
+        if not tests:
+            return {"outcome": "survived", "failed": "", "tests": "none"}
+        code, stat = path.read_bytes(), path.stat()
         try:
             path.write_bytes(code[: mutant.start] + mutant.text + code[mutant.end :])
-            outcome, failed = self.outcome(tests, seconds)
+            outcome, failed = self.outcome(tests, SECONDS)
         finally:
             path.write_bytes(code)
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        return {"outcome": outcome, "failed": failed}
+        return {"outcome": outcome, "failed": failed, "tests": str(len(tests))}
 
 
 def report(drawn: Sequence[Mutant], results: dict[str, dict[str, str]]) -> str:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "scripts" / "mutants.py"
-spec = importlib.util.spec_from_file_location("mutants", SCRIPT)
-assert spec and spec.loader
-mutants: Any = importlib.util.module_from_spec(spec)
-sys.modules["mutants"] = mutants  # dataclasses look their module up
-spec.loader.exec_module(mutants)
+sys.path.append(str(SCRIPT.parent))
+
+import mutants  # noqa: E402
+import mutations  # noqa: E402
 
 SOURCE = '''
 """Docs: 1 + 1."""
@@ -35,7 +33,7 @@ def f(x: Annotated[int, Ge(0)] = 3, *, y: int = 4) -> Literal[1]:
         if i is not None:
             continue
     print(total)
-    return [min(a, 1) for a in (x, y) if a]
+    return [min(a, 1) for a, _ in zip(x, y, strict=True) if a]
 '''
 EXPECTED = """
 3 -> 4
@@ -59,7 +57,8 @@ i is not None -> not (i is not None)
 is not -> is
 continue -> break
 print(total) -> pass
-[min(a, 1) for a in (x, y) if a] -> None
+[min(a, 1) for a, _ in zip(x, y, strict=True) if a] -> None
+x, y -> y, x
 min -> max
 1 -> 2
 a -> True
@@ -67,7 +66,7 @@ a -> True
 
 
 def names(source: str, file: str = "graphs/x.py") -> list[str]:
-    return [mutant.name for mutant in mutants.mutants_of(file, source.encode())]
+    return [mutant.name for mutant in mutations.mutants_of(file, source.encode())]
 
 
 def test_every_kind_of_change_once_and_none_of_wording_and_types() -> None:
@@ -78,7 +77,7 @@ def test_every_kind_of_change_once_and_none_of_wording_and_types() -> None:
 def test_every_mutant_is_another_program() -> None:
     code = SOURCE.encode()
     trees = {
-        ast.dump(ast.parse(code[: m.start] + m.text + code[m.end :])) for m in mutants.mutants_of("graphs/x.py", code)
+        ast.dump(ast.parse(code[: m.start] + m.text + code[m.end :])) for m in mutations.mutants_of("graphs/x.py", code)
     }
     assert len(trees - {ast.dump(ast.parse(code))}) == len(EXPECTED.strip().splitlines())
 
@@ -97,47 +96,99 @@ def write(root: Path, **files: str) -> None:
 
 def test_the_same_are_drawn_when_other_files_change(tmp_path: Path) -> None:
     write(tmp_path, a=SOURCE)
-    first = mutants.draw(tmp_path, 9, 0, ["graphs"])
-    assert len(first) == 9 and first == mutants.draw(tmp_path, 9, 0, ["graphs"])
-    assert first != mutants.draw(tmp_path, 9, 1, ["graphs"])
+    first = mutations.draw(tmp_path, 9, 0, ["graphs"])
+    assert len(first) == 9 and first == mutations.draw(tmp_path, 9, 0, ["graphs"])
+    assert first != mutations.draw(tmp_path, 9, 1, ["graphs"])
     write(tmp_path, b="LIMIT = 3\n")
-    assert len(set(first) & set(mutants.draw(tmp_path, 9, 0, ["graphs"]))) >= 8
-    assert len(mutants.draw(tmp_path, 99, 0, ["graphs"], "a.py f")) == len(names(SOURCE))
+    assert len(set(first) & set(mutations.draw(tmp_path, 9, 0, ["graphs"]))) >= 8
+    assert len(mutations.draw(tmp_path, 99, 0, ["graphs"], "a.py f")) == len(names(SOURCE))
 
 
-def test_every_folder_has_tests_and_those_that_speak_of_a_file_come_first() -> None:
+def test_every_folder_has_tests() -> None:
     for start, folders in mutants.TESTS.items():
         assert all((ROOT / folder).is_dir() for folder in folders)
-        assert start.startswith(mutants.FOLDERS) and ((ROOT / start).is_dir() or list(ROOT.glob(f"{start}*.py")))
-    assert mutants.tests_of(ROOT, "kernels/sample.py")[0] == "tests/kernels/test_sample.py"
-    assert all(test.startswith("tests/video/") for test in mutants.tests_of(ROOT, "nodes/video_wan.py"))
+        assert start.startswith(mutations.FOLDERS) and ((ROOT / start).is_dir() or list(ROOT.glob(f"{start}*.py")))
+    assert {mutants.folders_of(f"{folder}/x.py") for folder in mutations.FOLDERS} <= set(mutants.TESTS.values())
+    assert mutants.folders_of("nodes/video_wan.py") == ("tests/video",)
 
 
 def test_what_no_cpu_runs_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "kernels" / "triton").mkdir(parents=True)
     for file in ("triton/norms.py", "testing_cases.py", "linear.py"):
         (tmp_path / "kernels" / file).write_text("A = 1\ndef _refuses_triton(s):\n    return 2\n")
-    drawn = mutants.draw(tmp_path, 99, 0, ["kernels"])
+    drawn = mutations.draw(tmp_path, 99, 0, ["kernels"])
     assert [mutant.name for mutant in drawn] == ["kernels/linear.py module | A = 1 | 1 -> 2 | 1"]
 
 
 def test_listed_mutants_are_there_and_have_a_reason() -> None:
     listed = mutants.equivalent()
     files = {name.split()[0] for name in listed}
-    known = {mutant.name for file in files for mutant in mutants.mutants_of(file, (ROOT / file).read_bytes())}
+    known = {mutant.name for file in files for mutant in mutations.mutants_of(file, (ROOT / file).read_bytes())}
     assert not listed.keys() - known, "not there any more: take them out of scripts/equivalent_mutants.toml"
     assert all(len(why) > 20 for why in listed.values())
 
 
 def test_the_report_counts_by_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write(tmp_path, a=SOURCE)
-    drawn = mutants.draw(tmp_path, 5, 0, ["graphs"])
+    drawn = mutations.draw(tmp_path, 5, 0, ["graphs"])
     outcomes = ("killed", "survived", "timed out", "survived")
     results = {mutant.name: {"outcome": outcome} for mutant, outcome in zip(drawn, outcomes, strict=False)}
     monkeypatch.setattr(mutants, "equivalent", lambda: {drawn[1].name: "nobody sees it"})
     _, graphs, whole, *survivors = mutants.report(drawn, results).splitlines()
     assert graphs.split() == ["graphs", "4", "1", "1", "1", "1", "66.7%"]
     assert whole.split()[1:] == graphs.split()[1:] and survivors == [drawn[3].name]
+
+
+TESTS = """
+import pytest, threading
+from graphs.x import Rule, once, outer
+
+@pytest.fixture(scope="module")
+def rule(): return Rule(2)
+
+def test_first(rule): assert rule.holds(3)
+def test_second(rule): assert not rule.holds(2)
+def test_inner(): assert outer() == [1, 2]
+def test_thread():
+    thread = threading.Thread(target=once)
+    thread.start()
+    thread.join()
+"""
+REACHED = """
+class Rule:
+    def __init__(self, n):
+        self.n = n
+    def holds(self, x):
+        return x > self.n
+def once():
+    return 1
+def outer():
+    def inner(x):
+        return x + 1
+    return [inner(x) for x in (0, 1)]
+"""
+
+
+def test_which_tests_reach_a_function(tmp_path: Path) -> None:
+    write(tmp_path, x=REACHED)
+    (tmp_path / "test_x.py").write_text(TESTS)
+    code = (
+        "import pytest, sys, json, pathlib, mutants\n"
+        "plugin = mutants.Reached(pathlib.Path.cwd())\n"
+        "assert not pytest.main(['-q', '-p', 'no:randomly', '-p', 'no:cacheprovider', '.'], [plugin])\n"
+        "print(json.dumps(plugin.by_function()))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{SCRIPT.parent}{os.pathsep}{tmp_path}"}
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    reached = {
+        name: {test.rpartition("test_")[2] for test in tests}
+        for name, tests in json.loads(out.splitlines()[-1]).items()
+    }
+    assert reached["graphs/x.py Rule.__init__"] >= {"first", "second"}, "a fixture of the file counts for all tests"
+    assert reached["graphs/x.py Rule.holds"] == {"first", "second"}
+    assert reached["graphs/x.py outer"] == reached["graphs/x.py outer.inner"] == {"inner"}
+    assert reached["graphs/x.py once"] == {"thread"}
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ class Part:
     def levels(self, sampling: ModelSampling) -> tuple[float, float]:
         """The noise levels at its ends, the lower one first."""
         ends = (self.end_percent, self.start_percent)
-        low, high = (math.inf if p <= 0 else 0.0 if p >= 1 else sampling.percent_to_sigma(p) for p in ends)
+        low, high = (math.inf if p <= 0 else sampling.percent_to_sigma(p) for p in ends)
         return low, high
 
 

@@ -70,11 +70,11 @@ def _bislerp(samples: Tensor, size: int) -> Tensor:
     right, share = at.ceil().long(), at - left
     a, b = samples[..., left], samples[..., right]
     length_a, length_b = a.norm(dim=1, keepdim=True), b.norm(dim=1, keepdim=True)
-    unit_a, unit_b = nn.functional.normalize(a, dim=1), nn.functional.normalize(b, dim=1)
-    cosine = (unit_a * unit_b).sum(1, keepdim=True).clamp(-1, 1)
-    angle = cosine.acos()
+    unit_a, unit_b = nn.functional.normalize(a), nn.functional.normalize(b)
+    angle = (unit_a * unit_b).sum(1, keepdim=True).acos()
     sine = angle.sin()
     turned = ((1 - share) * angle).sin() / sine * unit_a + (share * angle).sin() / sine * unit_b
     turned = turned * torch.lerp(length_a, length_b, share)
-    # Where there is hardly an angle, or no plane to turn in, a straight blend is the limit.
+    # Where there is hardly an angle (NaN, if rounding makes its cosine 1.0000001), or no plane to turn in, a straight
+    # blend is the limit.
     return torch.where(sine > 1e-4, turned, torch.lerp(a, b, share.expand_as(a)))

@@ -51,7 +51,7 @@ class ModelSampling(Protocol):
         ...
 
     def percent_to_sigma(self, percent: float) -> float:
-        """The noise level after a part 0..1 of the way from noise to picture."""
+        """The noise level after a part 0..1 of the way from noise to picture; 0 from 1 on."""
         ...
 
     def alpha(self, sigma: float) -> float:

@@ -11,7 +11,16 @@ from torch import Tensor
 
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.paged import kv_append, paged_decode
+from pipegraph.kernels.paged import (
+    APPEND,
+    DECODE,
+    AppendSignature,
+    Signature,
+    _refuses_triton,
+    kv_append,
+    paged_decode,
+)
+from pipegraph.kernels.triton import available
 
 BACKENDS = ["reference", "torch"]
 BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
@@ -140,12 +149,54 @@ def test_refuses(wrong: dict[str, Any], says: str) -> None:
         paged_decode(**call | wrong)
 
 
-def test_append_refuses() -> None:
-    made = torch.ones(6, 4, 2, 8)
-    for k, slots, says in (
-        (torch.ones(3, 2, 8), torch.zeros(2).int(), "slots are"),
-        (torch.ones(3, 1, 8), torch.zeros(3).int(), "do not fit"),
-        (torch.ones(3, 2, 8).half(), torch.zeros(3).int(), "caches are int8 or"),
-    ):
-        with pytest.raises(KernelError, match=says):
-            kv_append(k, k, made, made, slots)
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (dict(slots=torch.zeros(2).int()), "slots are"),
+        (dict(slots=torch.zeros(3, 1).int()), "slots are"),
+        (dict(slots=torch.zeros(3)), "slots are"),
+        (dict(k=torch.ones(3, 1, 8)), "k and v are"),
+        (dict(v=torch.ones(2, 2, 4)), "k and v are"),
+        (dict(v=torch.ones(3, 8)), "k and v are"),
+        (dict(v=torch.ones(3, 2, 4).half()), "k and v are"),
+        (dict(k=torch.ones(3, 2, 8).int(), v=torch.ones(3, 2, 4).int()), "k and v are"),
+        (dict(k=torch.ones(3, 1, 8), v=torch.ones(3, 1, 4)), "do not fit"),
+        (dict(v=torch.ones(3, 2, 5)), "do not fit"),
+        (dict(k=torch.ones(3, 2, 9)), "caches are"),
+        (dict(k=torch.ones(3, 2, 8).half(), v=torch.ones(3, 2, 4).half()), "caches are int8 or"),
+        (dict(k_scale=torch.ones(6, 4, 2).half()), "scales are for int8 caches"),
+    ],
+)
+def test_append_refuses(wrong: dict[str, Any], says: str) -> None:
+    call: dict[str, Any] = dict(
+        k=torch.ones(3, 2, 8), v=torch.ones(3, 2, 4), k_cache=torch.ones(6, 4, 2, 8), v_cache=torch.ones(6, 4, 2, 4),
+        slots=torch.tensor([0, 5, 2]),
+    )  # fmt: skip
+    kv_append(**call)
+    with pytest.raises(KernelError, match=says):
+        kv_append(**call | wrong)
+
+
+def test_what_back_ends_are_told() -> None:
+    """Shapes of keys and values apart, the size of pages, and dtypes of tensors and caches."""
+    f32, half, i8, i64 = torch.float32, torch.float16, torch.int8, torch.int64
+    cache, values, scales = ((6, 16, 2, 8), i8), ((6, 16, 2, 4), i8), ((6, 16, 2), half)
+    key = (3, 2, 8), f32, torch.device("cpu"), ((3, 2, 4), f32), cache, values, ((3,), i64), scales, scales
+    assert APPEND.describe(key) == AppendSignature((3, 2, 8), (3, 2, 4), 16, f32, i8, "cpu")
+    rows = ((5, 7), torch.int32), ((5,), torch.int32)
+    decode = (5, 4, 8), f32, torch.device("cpu"), cache, values, *rows, scales, scales, 9, 5.0, ((4,), f32), True
+    assert DECODE.describe(decode) == Signature(
+        (5, 4, 8), (6, 16, 2, 8), (6, 16, 2, 4), f32, i8, "cpu", 7, 9, True, True, True
+    )
+
+
+def test_heads_of_values_are_looked_at_too() -> None:
+    small = AppendSignature((3, 2, 64), (3, 2, 64), 16, torch.float32, torch.float32, "cpu")
+    assert _refuses_triton(small) == available.refuses("cpu")
+    assert _refuses_triton(small._replace(v=(3, 2, 264))) == "head sizes up to 256"
+    assert _refuses_triton(small._replace(k=(3, 2, 264))) == "head sizes up to 256"
+    decode = DECODE.sample("cpu", "float32")
+    assert _refuses_triton(decode) == available.refuses("cpu")
+    assert _refuses_triton(decode._replace(v_cache=(6, 16, 2, 264))) == "head sizes up to 256"
+    assert _refuses_triton(decode._replace(q=(5, 4, 264))) == "head sizes up to 256"
+    assert "not torch.float64" in _refuses_triton(decode._replace(dtype=torch.float64))

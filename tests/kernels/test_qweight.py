@@ -118,6 +118,16 @@ def test_affine_codes_are_held_exactly(group: int) -> None:
     assert halves.scale.dtype == torch.float16 and halves.group == group
 
 
+def test_w4_takes_sixteen_steps_from_the_least_to_the_largest() -> None:
+    steps = torch.arange(32).remainder(16).float()
+    rows = torch.stack([2 + 0.5 * steps, -3 - 0.25 * steps, torch.full((32,), 60001.0), torch.zeros(32)])
+    packed = QWeight.quantize(rows, "w4", group=32)
+    assert packed.scale.flatten().tolist() == [0.5, 0.25, 0, 0]
+    assert packed.zero is not None and packed.zero.flatten().tolist() == [2, -6.75, 60000, 0]
+    assert torch.equal(unpack_nibbles(packed.data)[:2].float(), torch.stack([steps, 15 - steps]))
+    assert torch.equal(packed.dequantize(torch.float32), torch.cat([rows[:2], rows[2:3] - 1, rows[3:]]))
+
+
 def test_int8_and_fp8_files_are_held_exactly() -> None:
     data = torch.randint(-127, 128, (4, 64), generator=torch.Generator().manual_seed(1), dtype=torch.int8)
     for scale in (torch.tensor(0.5), torch.tensor([0.5]), random(4), random(4, 1), random(4, 2)):

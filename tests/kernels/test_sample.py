@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.sample import philox, sample, uniform
+from pipegraph.kernels.sample import kept_weights, philox, sample, uniform
 
 BACKENDS = sorted(name for name, b in backends("sample").items() if not b.missing())
 
@@ -99,6 +99,35 @@ def test_rules_keep_what_they_say(backend: str, how: dict[str, Any]) -> None:
     n = 4000
     drawn = sample(x.expand(n, -1), **how, seed=3, offset=torch.arange(n), backend=backend)
     assert drawn.unique().tolist() == sorted(kept.tolist())
+
+
+@pytest.mark.parametrize(
+    ("how", "kept"),
+    [
+        (dict(), [2, 5, 1, 2]),
+        (dict(top_p=0.49), [0, 5, 0, 0]),  # what comes before a token is less than top_p of the whole
+        (dict(top_p=0.51), [2, 5, 0, 2]),  # equals go or stay together
+        (dict(top_p=0.89), [2, 5, 0, 2]),
+        (dict(top_p=0.91), [2, 5, 1, 2]),
+        (dict(top_p=0.0), [0, 5, 0, 0]),
+        (dict(top_k=1), [0, 5, 0, 0]),
+        (dict(top_k=2), [2, 5, 0, 2]),
+        (dict(top_k=4), [2, 5, 1, 2]),
+        (dict(top_k=2, top_p=0.6), [2, 5, 0, 2]),
+        (dict(top_k=1, top_p=0.99), [0, 5, 0, 0]),
+        (dict(min_p=0.39), [2, 5, 0, 2]),
+        (dict(min_p=0.41), [0, 5, 0, 0]),
+        (dict(top_p=0.51, min_p=0.3), [2, 5, 0, 2]),
+    ],
+)
+def test_what_tokens_weigh(how: dict[str, float], kept: list[int]) -> None:
+    """Of chances 0.2, 0.5, 0.1 and 0.2; the best weighs 1. A row of another setting beside it changes nothing."""
+    x = torch.tensor([0.2, 0.5, 0.1, 0.2], dtype=torch.float64).log().repeat(2, 1)
+    one, two = ({"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0} | part for part in (how, {}))
+    kinds = {"temperature": torch.float64, "top_k": torch.int32, "top_p": torch.float32, "min_p": torch.float32}
+    weights = kept_weights(x, *(torch.tensor([one[name], two[name]], dtype=kind) for name, kind in kinds.items()))
+    wanted = torch.tensor([kept, [2, 5, 1, 2]]) / 5
+    assert torch.allclose(weights.float(), wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers as hf
 
-from pipegraph.models.llm.cache import KVCache, held_bytes
+from pipegraph.models.llm.cache import KVCache, Working, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.pages import PAGE, runs
@@ -92,6 +92,33 @@ def test_blocks_are_free_when_nobody_holds_them(llama: LLM) -> None:
     del reply
     gc.collect()
     assert sum(pool.used) == 3
+
+
+def test_a_block_is_copied_once_and_then_ones_own(llama: LLM) -> None:
+    start = ready(llama).cache.select([0, 0])
+    shared = start.tables[0][0][-1]
+    working = Working(start, torch.device("cpu"))
+
+    def last() -> list[object]:
+        return [table[-1] for table in working.tables[0]]
+
+    working.append(0, [1])
+    working.append(1, [2])
+    own = last()
+    assert own[0] is shared and own[1] is not shared
+    for _ in range(3):
+        for sequence in (0, 1):
+            working.append(sequence, [3])
+        assert last() == own, "copied again"
+    assert own[1].filled == LONG % PAGE + 4  # type: ignore[attr-defined]
+    frozen = working.freeze(())
+    working.append(0, [4])
+    assert last()[0] is own[0] and own[0].since == LONG % PAGE + 4  # type: ignore[attr-defined]
+    assert [table[-1] for table in frozen.tables[0]] == own
+    before = sum(working.pools[0].used)
+    working.append(1, list(range(PAGE)), reserve=2 * PAGE)  # what is expected is taken side by side
+    assert sum(working.pools[0].used) == before + 3
+    assert [len(table) for table in working.tables[0]] == [3, 4]
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from pipegraph.models.llm.decode import Reply, TokenEvent, decode
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.sampling import Chooser, SamplingParams
+from pipegraph.models.llm.speculative import speculate
 
 from .networks import finish, language_model, prompts
 
@@ -141,6 +144,20 @@ def test_a_finished_sequence_leaves_the_others_alone(llama: LLM, start: Prefille
     assert stop not in longer.tokens.ids[1][:6]
 
 
+def test_penalties_count_what_a_reply_holds_already(llama: LLM, start: Prefilled) -> None:
+    """Two tokens 100 apart, far above all others: each time that one is taken costs it 200, so they alternate."""
+    bias = {7: 3100.0, 9: 3000.0}
+    settings = {"max_tokens": 8, "logit_bias": bias, "frequency_penalty": 200.0}
+    for reply in (made(llama, start, **settings), finish(_drafted(llama, start, settings))):
+        assert set(reply.tokens.ids) == {(7, 9) * 4}
+    once = made(llama, start, max_tokens=4, logit_bias=bias, presence_penalty=200.0)
+    assert set(once.tokens.ids) == {(7, 9, 7, 7)}, "both have been penalized once"
+
+
+def _drafted(llm: LLM, start: Prefilled, settings: Any) -> Generator[TokenEvent, None, Reply]:
+    return speculate(llm, start, llm, SamplingParams(**settings), go_on=False)
+
+
 class Cycle:
     """Allows 7, 8, 9 in turn, then nothing."""
 
@@ -187,6 +204,34 @@ def test_a_constraint_masks_and_ends_and_no_text_is_lost(llama: LLM, start: Pref
     assert "".join(e.text for e in events if e.sequence == 2) == "<7><8><9>"
     assert reply.prefilled is not None
     assert reply.prefilled.cache.lengths == tuple(n + 3 for n in start.cache.lengths)
+
+
+class EndsAt(Spell):
+    """Ends a reply at its third token, which is not shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = Counter[int]()
+
+    def push(self, sequence: int, id: int) -> tuple[str, bool]:
+        self.count[sequence] += 1
+        return super().push(sequence, id)[0], self.count[sequence] == 3
+
+
+def test_each_token_is_an_event_and_the_last_brings_what_was_held_back(llama: LLM, start: Prefilled) -> None:
+    for stopper, count, end in ((Spell(), 5, "length"), (EndsAt(), 3, "stop")):
+        events: list[TokenEvent] = []
+        stream = decode(llama, start, SamplingParams(max_tokens=5), stopper=stopper)
+        with pytest.raises(StopIteration) as stop:
+            while True:
+                events.append(next(stream))
+        reply: Reply = stop.value.value
+        assert reply.finish == (end,) * 3
+        for s, row in enumerate(reply.tokens.ids):
+            mine = [event for event in events if event.sequence == s]
+            assert [event.id for event in mine] == list(row) and len(row) == count
+            shown = row if end == "length" else row[:2]
+            assert "".join(event.text for event in mine) == "".join(f"<{i}>" for i in shown) == reply.texts[s]
 
 
 def test_stats(llama: LLM, start: Prefilled) -> None:

@@ -42,9 +42,11 @@ def test_a_greedy_reply_is_that_without_a_draft(family: str) -> None:
 def test_the_model_itself_as_draft_is_always_right() -> None:
     llm = language_model("llama")
     start = finish(prefill(llm, Tokens.of(prompts())))
-    reply = finish(speculate(llm, start, llm, SamplingParams(max_tokens=21), draft_tokens=4))
-    assert reply.stats.acceptance == 1
-    assert reply.stats.steps == 4 and set(reply.tokens.lengths) == {21}
+    for guesses, steps in ((None, 6), (2, 10), (5, 5)):  # 4 if nothing is said
+        how: Any = {} if guesses is None else {"draft_tokens": guesses}
+        reply = finish(speculate(llm, start, llm, SamplingParams(max_tokens=31), **how))
+        assert reply.stats.acceptance == 1
+        assert reply.stats.steps == steps and set(reply.tokens.lengths) == {31}
 
 
 def test_a_draft_reads_a_prompt_once(monkeypatch: pytest.MonkeyPatch) -> None:

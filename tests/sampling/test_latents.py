@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 import pipegraph as pg
 from pipegraph.models.families.minimax import CELL
+from pipegraph.models.sampling.latents import resize
 from pipegraph.nodes.latent import (
     empty_latent_image,
     empty_sd3_latent_image,
@@ -132,3 +134,18 @@ def test_bislerp_turns_and_keeps_length() -> None:
     assert torch.allclose(bigger.norm(dim=1), torch.ones(1, 8, 32), atol=1e-5)
     blend = latent_upscale({"samples": samples}, "bilinear", 256, 64)["samples"]
     assert float(blend.norm(dim=1).min()) < 0.8
+
+
+def test_bislerp_turns_evenly_between_neighbours() -> None:
+    """From (2, 0) to 4 (cos 60, sin 60): at a quarter of the way 15 degrees and length 2.5; 0.1 apart at the ends."""
+    a, b = torch.tensor([2.0, 0.0]), 4 * torch.tensor([math.cos(math.pi / 3), math.sin(math.pi / 3)])
+    pair = torch.stack([a, b], -1)[None, :, None]  # [1, 2 channels, 1, 2]
+    wider = resize(pair, 1, 4, "bislerp")[0, :, 0]
+    for place, share in enumerate((0, 0.25, 0.75, 1)):
+        length, angle = 2 + 2 * share, share * math.pi / 3
+        wanted = length * torch.tensor([math.cos(angle), math.sin(angle)])
+        assert torch.allclose(wider[:, place], wanted, atol=1e-5), place
+    opposite = torch.stack([a, -2 * a], -1)[None, :, None]  # no plane to turn in: straight
+    assert torch.allclose(resize(opposite, 1, 4, "bislerp")[0, 0, 0], torch.tensor([2, 0.5, -2.5, -4]), atol=1e-5)
+    same = torch.stack([a, 2 * a], -1)[None, :, None]
+    assert torch.allclose(resize(same, 1, 4, "bislerp")[0, 0, 0], torch.tensor([2, 2.5, 3.5, 4]), atol=1e-5)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 import torch
+from scipy.integrate import quad
 from torch import Tensor
 
 from pipegraph.models.sampling.model_sampling import Discrete, Flow, ModelSampling
@@ -191,3 +193,62 @@ def test_how_much_of_the_noise_of_ancestral_euler_is_new(sampling: ModelSampling
     assert torch.equal(ends["all"], ends["ancestral"])
     assert (ends["half"] - ends["all"]).abs().max() > 0.01
     assert ends["silent"].std() < ends["all"].std() / 2
+
+
+class Predictions:
+    """A denoiser that gives numbers, one after the other, whatever it is asked."""
+
+    def __init__(self, sampling: ModelSampling, *values: float) -> None:
+        self.sampling, self.values = sampling, iter(values)
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        return torch.full_like(x, next(self.values))
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=["eps", "flow"])
+def test_er_sde_takes_the_integral_of_its_paper(sampling: ModelSampling) -> None:
+    """x(v) = phi(v) (x(u) / phi(u) + integral of phi' / phi^2 of the prediction) of arXiv 2309.06169, without noise:
+    the prediction goes on by slope and curvature of the last three; u = sigma / alpha, x without alpha."""
+    sigmas, values = [0.9, 0.6, 0.4, 0.25, 0.1], [1.0, -0.5, 2.0, 0.3]
+    steps = SAMPLERS["er_sde"].run(
+        Predictions(sampling, *values), torch.full((1, 1), 0.7, dtype=torch.float64),
+        torch.tensor(sigmas, dtype=torch.float64), torch.zeros_like,
+    )  # fmt: skip
+    with pytest.raises(StopIteration) as stop:
+        while True:
+            next(steps)
+
+    def phi(u: float) -> float:
+        return u * (math.exp(u**0.3) + 10)
+
+    def rate(u: float) -> float:  # phi' / phi^2
+        return float(math.exp(u**0.3) * (1 + 0.3 * u**0.3) + 10) / phi(u) ** 2
+
+    us = [s / sampling.alpha(s) for s in sigmas]
+    x = 0.7 / sampling.alpha(sigmas[0])
+    slopes = [0.0, *((values[i] - values[i - 1]) / (us[i] - us[i - 1]) for i in range(1, 4))]
+    bends = [0.0, 0.0, *((slopes[i] - slopes[i - 1]) / ((us[i] - us[i - 2]) / 2) for i in range(2, 4))]
+    for i, (u, v) in enumerate(pairwise(us)):
+
+        def goes_on(at: float, i: int = i, u: float = u) -> float:
+            return rate(at) * (values[i] + slopes[i] * (at - u) + bends[i] * (at - u) ** 2 / 2)
+
+        x = phi(v) * (x / phi(u) + quad(goes_on, v, u)[0])
+    assert float(stop.value.value) == pytest.approx(x * sampling.alpha(sigmas[-1]), rel=1e-4)
+
+
+def test_the_noise_of_er_sde_fills_up_the_variance() -> None:
+    """Of pure noise of level u, phi(v) / phi(u) is kept; v^2 is its variance again with what is added."""
+    for sampling in SAMPLINGS:
+        s, to = 0.8, 0.5
+        u, v = s / sampling.alpha(s), to / sampling.alpha(to)
+        step = SAMPLERS["er_sde"].run(
+            Predictions(sampling, 0.0), torch.zeros(1, 1, dtype=torch.float64), torch.tensor([s, to]), torch.ones_like
+        )
+        with pytest.raises(StopIteration) as stop:
+            while True:
+                next(step)
+        kept = v * (math.exp(v**0.3) + 10) / (u * (math.exp(u**0.3) + 10))
+        assert float(stop.value.value) == pytest.approx(
+            sampling.alpha(to) * math.sqrt(v**2 - (u * kept) ** 2), rel=1e-5
+        )
