@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 import torch
@@ -99,7 +100,7 @@ def test_a_block_is_copied_once_and_then_ones_own(llama: LLM) -> None:
     shared = start.tables[0][0][-1]
     working = Working(start, torch.device("cpu"))
 
-    def last() -> list[object]:
+    def last() -> list[Any]:
         return [table[-1] for table in working.tables[0]]
 
     working.append(0, [1])
@@ -110,10 +111,10 @@ def test_a_block_is_copied_once_and_then_ones_own(llama: LLM) -> None:
         for sequence in (0, 1):
             working.append(sequence, [3])
         assert last() == own, "copied again"
-    assert own[1].filled == LONG % PAGE + 4  # type: ignore[attr-defined]
+    assert own[1].filled == LONG % PAGE + 4
     frozen = working.freeze(())
     working.append(0, [4])
-    assert last()[0] is own[0] and own[0].since == LONG % PAGE + 4  # type: ignore[attr-defined]
+    assert last()[0] is own[0] and own[0].since == LONG % PAGE + 4
     assert [table[-1] for table in frozen.tables[0]] == own
     before = sum(working.pools[0].used)
     working.append(1, list(range(PAGE)), reserve=2 * PAGE)  # what is expected is taken side by side
