@@ -154,7 +154,7 @@ def written_chat(
     """
     from datetime import date as day
 
-    from pipegraph.models.llm.chat import DAY, ChatError, messages_of, write_chat
+    from pipegraph.models.llm.chat import DAY, ChatError, messages_of, misread, write_chat
     from pipegraph.models.llm.vision import check_sight, shown
 
     pictures = [] if image is None else list(image)
@@ -169,7 +169,7 @@ def written_chat(
         _tokenizer(llm), messages_of(message, system, len(pictures)), tools=_tools(tools), thinking=SWITCH[thinking],
         day=told, sees=llm.vision is not None,
     )  # fmt: skip
-    for remark in chat.remarks:
+    for remark in filter(None, [misread(message), *chat.remarks]):
         ctx.warn(remark)
     return chat, shown(llm, chat.ids, pictures)
 

@@ -31,6 +31,7 @@ def _check_ids(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str,
 
 @node("SamplingParams", category="llm", output="sampling", check=_check_ids)
 def sampling_params(
+    ctx: RunContext,
     temperature: Annotated[float, Ge(0), Le(100), Step(0.05)] = 0.7,
     top_k: Annotated[int, Ge(0)] = 0,
     top_p: Annotated[float, Gt(0), Le(1), Step(0.01)] = 1.0,
@@ -52,18 +53,21 @@ def sampling_params(
         repetition_penalty: Makes what prompt and reply hold less likely; 1: off.
         presence_penalty: Taken off the logits of tokens that the reply holds; 0: off.
         frequency_penalty: The same for each time that the reply holds them; 0: off.
-        min_tokens: The reply does not end before so many tokens.
+        min_tokens: The reply does not end by an id before so many tokens; a text of `stop` ends it all the same.
         stop: Texts that end a reply and are left out of it, one a line; `\\n` is a line break.
         stop_ids: Ids that end a reply besides the model's own, with commas between them.
     """
     from pipegraph.models.llm.sampling import SamplingParams
 
     lines = [line.replace("\\n", "\n").replace("\\t", "\t") for line in stop.splitlines()]
-    return SamplingParams(
+    made = SamplingParams(
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty,
         presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, min_tokens=min_tokens,
         max_tokens=max(256, min_tokens), stop=tuple(line for line in lines if line), stop_ids=_ids(stop_ids),
     )  # fmt: skip
+    if made.idle:
+        ctx.warn(f"temperature is 0, so no token is drawn: {', '.join(made.idle)} does nothing")
+    return made
 
 
 def _ids(text: str) -> tuple[int, ...]:
@@ -170,7 +174,7 @@ def llm_decode(
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     kernels: Kernels = {}
     reply = yield from telling(decode(llm, cache, params, constraint=constraint, stopper=stopper), kernels)
-    return replied(ctx, reply, constraint, when_cut, kernels)
+    return replied(ctx, reply, constraint, when_cut, kernels, max_tokens)
 
 
 @node("SpeculativeDecode", category="llm", effect="random")
@@ -205,7 +209,7 @@ def speculative_decode(
     made = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
     kernels: Kernels = {}
     reply = yield from telling(made, kernels)
-    return replied(ctx, reply, constraint, when_cut, kernels)
+    return replied(ctx, reply, constraint, when_cut, kernels, max_tokens)
 
 
 def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) -> tuple[Any, Any, Any]:
@@ -213,12 +217,14 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
     from dataclasses import replace
 
     from pipegraph.models.llm.sampling import SamplingParams
-    from pipegraph.models.llm.stopping import Stopper
+    from pipegraph.models.llm.stopping import Stopper, split_stops
     from pipegraph.models.llm.structured import Constraint
 
     if llm.tokenizer is None:
         raise ValueError(f"{llm.name} has no tokenizer")
     params = replace(sampling or SamplingParams(), seed=seed, max_tokens=max_tokens)
+    texts, ids = split_stops(llm.tokenizer, params.stop)
+    params = replace(params, stop=texts, stop_ids=(*params.stop_ids, *ids))
     stops = llm.facts.stop_ids | set(params.stop_ids)
     constraint = grammar and Constraint(grammar, llm.tokenizer, llm.facts.vocabulary, stops)
     return params, constraint, Stopper(llm.tokenizer, params.stop)
@@ -251,11 +257,19 @@ def _note(ctx: RunContext, stats: Any, kernels: Kernels, **more: Any) -> None:
     ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
 
 
-def replied(ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut, kernels: Kernels) -> Replied:
-    """The outputs of a decode; a reply that was to keep to a form and does not is never passed over in silence."""
+def replied(
+    ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut, kernels: Kernels, max_tokens: int
+) -> Replied:
+    """The outputs of a decode; a reply that is shorter than was asked for, or not of its form, is said to be."""
     cut = [s for s in range(len(reply.texts)) if constraint and not constraint.complete(s)]
     told = {"cut_sequences": cut} if cut else {}
     _note(ctx, reply.stats, kernels, finish=list(reply.finish), **told)
+    early = [len(ids) for ids, f in zip(reply.tokens, reply.finish, strict=True) if f == "length"]
+    if early and min(early) < max_tokens:
+        ctx.warn(
+            f"the reply ends after {min(early)} tokens, before {max_tokens}: the context of the model is full, or the "
+            "memory for its keys and values (PIPEGRAPH_KV_BUDGET)"
+        )
     if cut:
         message = (
             f"the reply was cut after {len(reply.tokens.ids[cut[0]])} tokens and does not keep to its form; "

@@ -119,7 +119,7 @@ def text_generate(
     read = yield from reading(_adapted(clip, prefill(llm, tokens)), kernels)
     made = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
     reply = yield from telling(_adapted(clip, made), kernels)
-    said = replied(ctx, reply, constraint, when_cut, kernels)
+    said = replied(ctx, reply, constraint, when_cut, kernels, max_length)
     return Generated(said.text, said.finish, said.valid, begun)
 
 

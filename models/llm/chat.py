@@ -22,6 +22,8 @@ SWITCHES: Final = ("enable_thinking", "thinking")
 """What templates call the switch for thinking."""
 _THOUGHTS: Final = ("reasoning_content", "thinking", "reasoning")
 """What an assistant's thinking is called; templates read one of the first two."""
+_FIELDS: Final = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", *_THOUGHTS})
+"""What a turn may have in all chats."""
 DAY: Final = date(2026, 1, 1)
 """The day that templates are told unless another is given."""
 
@@ -78,7 +80,18 @@ def messages_of(text: str, system: str = "", pictures: int = 0) -> list[Message]
 
 
 def _are_messages(value: Sequence[Any]) -> bool:
-    return bool(value) and all(isinstance(m, dict) and "role" in m for m in value)
+    return any(isinstance(m, dict) and "role" in m for m in value)
+
+
+def misread(text: str) -> str:
+    """What to say of a text that looks like a list of messages and is sent as the text of one; empty if nothing is."""
+    if not (text.lstrip().startswith("[") and '"role"' in text):
+        return ""
+    try:
+        json.loads(text)
+    except ValueError as e:
+        return f"the message looks like a chat in JSON, and is sent as it is, for it cannot be read as one: {e}"
+    return ""
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
@@ -139,7 +152,7 @@ def write_chat(
     }
     marked = _render(template, guarded, options)
     plain = options | {"tools": schemas or None}
-    remarks = _switch(template, thinking) + _left_out(template, checked, plain, free_mark([whole, mark]))
+    remarks = _unused(template, thinking, day, checked) + _left_out(template, checked, plain, free_mark([whole, mark]))
     return Chat(marked.replace(mark, ""), tokenizer.encode_marked(marked, mark), tuple(remarks))
 
 
@@ -216,10 +229,11 @@ def _content(content: Any, turn: int, role: str, calls: bool, sees: bool) -> str
         if other := [p.get("type") for p in content if p.get("type") not in known]:
             reads = "texts and pictures" if sees else "text only"
             raise ChatError(f"turn {turn} ({role}) holds a part of type {other[0]!r}; this model reads {reads}")
+        if empty := [p for p in content if p["type"] == "text" and not isinstance(p.get("text"), str)]:
+            raise ChatError(f'turn {turn} ({role}) holds a part without a "text": {str(empty[0])[:60]}')
         if sees:
-            plain = {"type": "image"}
-            return [plain if p["type"] == "image" else {**p, "text": str(p.get("text", ""))} for p in content]
-        return "".join(str(p.get("text", "")) for p in content)
+            return [{"type": "image"} if p["type"] == "image" else p for p in content]
+        return "".join(p["text"] for p in content)
     raise ChatError(f"turn {turn} ({role}) has no text as its content, but {str(content)[:60]!r}")
 
 
@@ -262,10 +276,17 @@ def can_switch_thinking(template: str | None) -> bool:
     return any(re.search(rf"\b{name}\b", template or "") for name in SWITCHES)
 
 
-def _switch(template: str, thinking: bool | None) -> list[str]:
-    if thinking is None or can_switch_thinking(template):
-        return []
-    return ["the chat template of this model has no switch for thinking; it is left as it is"]
+def _unused(template: str, thinking: bool | None, day: date, messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Settings and fields of turns that a template does not name."""
+    found = []
+    if thinking is not None and not can_switch_thinking(template):
+        found.append("the chat template of this model has no switch for thinking; it is left as it is")
+    if day != DAY and "strftime_now" not in template:
+        found.append(f"the chat template of this model names no day; {day} is left out")
+    for n, m in enumerate(messages, 1):
+        other = [k for k, v in m.items() if v and k not in _FIELDS and not re.search(rf"\b{re.escape(k)}\b", template)]
+        found += [f"the chat template of this model does not read {key!r} of turn {n} ({m['role']})" for key in other]
+    return found
 
 
 def _left_out(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any], sign: str) -> list[str]:

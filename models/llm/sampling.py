@@ -64,6 +64,12 @@ class SamplingParams:
                 raise ValueError(f"{name} must be {need}; got {getattr(self, name)!r}")
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        """Settings that are given and do nothing, since no token is drawn."""
+        off = {"top_k": 0, "top_p": 1, "min_p": 0}
+        return tuple(name for name, value in off.items() if self.greedy and getattr(self, name) != value)
+
+    @property
     def greedy(self) -> bool:
         """Whether the most probable token is taken and none is drawn."""
         return self.temperature < LEAST_TEMPERATURE

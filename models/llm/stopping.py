@@ -62,6 +62,22 @@ class TextStream:
         return self.tokenizer.decode(self._ids, control=self.control)
 
 
+def split_stops(tokenizer: Tokenizer, stop: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Stop strings that are text, and the ids of those that are special tokens, which are no text of a reply.
+
+    Raises:
+        ValueError: one holds a special token and text beside it, so that no reply ever has it.
+    """
+    special = {text: id for text, id in tokenizer.control.items() if id in tokenizer.special_ids}
+    texts = tuple(s for s in stop if s not in special)
+    for text in texts:
+        if held := next((token for token in special if token in text), None):
+            raise ValueError(
+                f"the stop text {text!r} would never be seen: {held} in it is no text; stop at {held} alone"
+            )
+    return texts, tuple(special[s] for s in stop if s in special)
+
+
 @dataclass(slots=True)
 class _Row:
     text: TextStream

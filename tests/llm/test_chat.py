@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipegraph.models.llm.chat import ChatError, checked_tools, messages_of, write_chat
+from pipegraph.models.llm.chat import ChatError, checked_tools, messages_of, misread, write_chat
 from pipegraph.models.llm.reply import parse_reply
 from pipegraph.models.llm.tokenizer import Tokenizer
 from pipegraph.models.llm.tool_calls import ToolCall
+
+from .conftest import train
 
 USER = {"role": "user", "content": "What is a lighthouse?"}
 STRICT = (
@@ -88,6 +90,24 @@ def test_what_a_template_leaves_out_is_said(make: Any, tokenizer: Tokenizer) -> 
     assert write_chat(whole, [USER, calls], tools=[{"name": "f"}]).remarks == ()
 
 
+def test_what_a_template_does_not_read_is_said(make: Any, tokenizer: Tokenizer) -> None:
+    odd = {**USER, "images": ["a.png"], "name": "Bo", "refusal": None}
+    assert write_chat(tokenizer, [odd]).remarks == (
+        "the chat template of this model does not read 'images' of turn 1 (user)",
+    )
+    assert write_chat(make("{{ messages[0].content }}{{ messages[0].images }}"), [odd]).remarks == ()
+    assert "names no day; 2031-02-03 is left out" in write_chat(tokenizer, [USER], day=date(2031, 2, 3)).remarks[0]
+
+
+def test_a_chat_in_json_that_cannot_be_read_is_said() -> None:
+    broken = '[{"role": "user", "content": "hi"},]'
+    assert messages_of(broken) == [{"role": "user", "content": broken}] and "cannot be read as one" in misread(broken)
+    for text in ("[1, 2", "hi", json.dumps([USER]), '["role"]'):
+        assert misread(text) == ""
+    with pytest.raises(ChatError, match="turn 2 has the role None"):
+        write_chat(train(), messages_of('[{"role": "user", "content": "a"}, {"content": "b"}]'))
+
+
 def test_a_template_that_fails_on_signs_says_nothing(make: Any) -> None:
     picky = make("{% if messages[0].content != 'a' %}{{ raise_exception('no') }}{% endif %}b")
     assert write_chat(picky, [{"role": "user", "content": "a"}]).remarks == ()
@@ -107,6 +127,7 @@ def test_the_day_is_given_not_asked(make: Any) -> None:
         ([USER, {"role": "robot", "content": ""}], "turn 2 has the role 'robot'; roles are system"),
         ([USER, {"role": "user", "content": 3}], r"turn 2 \(user\) has no text"),
         ([{"role": "user", "content": [{"type": "image"}]}], r"turn 1 \(user\) holds a part of type 'image'"),
+        ([{"role": "user", "content": [{"type": "text", "content": "x"}]}], r"turn 1 \(user\) holds a part without a"),
         ([USER, {"role": "assistant", "tool_calls": [{"nome": 1}]}], r"turn 2 \(assistant\) has a tool call without"),
     ],
 )

@@ -158,6 +158,16 @@ def test_thinking_that_the_template_begins_and_types_of_a_tool(tmp_path: Path) -
         assert json.loads(result["calls"]) == [{"name": "f", "arguments": {"zip": "123"}}]
 
 
+def test_settings_that_do_nothing_and_replies_that_end_early_are_said(tokenizer: Tokenizer) -> None:
+    cold = ("SamplingParams", {"temperature": 0.0, "top_p": 0.5, "min_p": 0.1, "stop": "<|im_start|>"})
+    endless = ("LogitBias", {"llm": LLM, "words": "fox", "bias": 100.0, "sampling": ["cold", 0]})
+    decode = {"llm": LLM, "cache": ["read", "cache"], "sampling": ["endless", 0], "max_tokens": 300}
+    result = graph({"text": ["say", "text"]}, cold=cold, endless=endless, say=("LLMDecode", decode), **prompt())
+    idle, *early = result.run().warnings
+    assert "top_p, min_p does nothing" in idle
+    assert len(early) == 1 and "before 300: the context" in early[0]
+
+
 def test_a_gguf_file_that_does_not_say_how_text_is_split_is_a_warning(tmp_path: Path, tokenizer: Tokenizer) -> None:
     from transformers import LlamaForCausalLM
 

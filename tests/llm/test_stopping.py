@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipegraph.models.llm.stopping import Stopper, TextStream
+from pipegraph.models.llm.stopping import Stopper, TextStream, split_stops
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 TEXT = "naïve 😀👍🏽 日本語 The quick brown fox, END of it."
@@ -176,6 +176,14 @@ def test_sequences_end_by_themselves(tokenizer: Tokenizer) -> None:
     assert stopper.push(0, end) == ("", True)
     assert stopper.push(1, a) == ("a", False)
     assert stopper.push(0, a) == ("", True)
+
+
+def test_special_tokens_among_stop_strings_are_ids(tokenizer: Tokenizer) -> None:
+    """No text of a reply shows them, so a search for them would find nothing."""
+    start = tokenizer.control["<|im_start|>"]
+    assert split_stops(tokenizer, ["END", "<|im_start|>", "<tool_call>"]) == (("END", "<tool_call>"), (start,))
+    with pytest.raises(ValueError, match="would never be seen"):
+        split_stops(tokenizer, ["<|im_start|>user"])
 
 
 def test_an_empty_stop_string_is_refused(tokenizer: Tokenizer) -> None:

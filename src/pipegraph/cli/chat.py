@@ -108,6 +108,8 @@ def _conversation(workflow: Workflow, given: dict[str, Any]) -> Conversation:
         raise GraphError([Problem(code="no_model", message=str(e.args[0] if e.args else e))]) from e
     for remark in llm.tokenizer.remarks if llm.tokenizer else ():
         _warn(remark)
+    if params.idle:
+        _warn(f"temperature is 0, so no token is drawn: {', '.join(params.idle)} does nothing")
     return made
 
 
