@@ -10,6 +10,7 @@ from pipegraph.graphs.errors import Problem, shown
 from pipegraph.memory import show_size, total_memory
 
 from .checked import CheckedNode, Resolved
+from .errors import declaration_fault
 from .spec import Port
 from .values import Misfit, fit
 
@@ -81,8 +82,16 @@ def _models(nodes: Sequence[CheckedNode], told: Told) -> Told:
     return models
 
 
-def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> Iterator[Problem]:
+def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> list[Problem]:
     """What a node cannot do with its model, or in the memory of this machine."""
+    try:
+        return [*_asked_misfits(node, values, models)]
+    except Exception as error:
+        fault = declaration_fault("check of size or model", error)
+        return [Problem(code="broken_node", node=node.id, title=node.title, **fault)]
+
+
+def _asked_misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> Iterator[Problem]:
     spec = node.entry.spec
     where = {"node": node.id, "title": node.title}
     if spec.size and (size := spec.size(values)) > (there := total_memory()):
@@ -137,7 +146,10 @@ def recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]
     except (LookupError, OSError, ValueError) as e:
         message = f"its model's recommendations cannot be read: {e}"
         problems.append(Problem(code="no_recommendation", message=message, node=node.id, title=node.title))
-        return {}
+    except Exception as e:
+        fault = declaration_fault("recommend", e)
+        problems.append(Problem(code="broken_node", node=node.id, title=node.title, **fault))
+    return {}
 
 
 def _upstream(nodes: Sequence[CheckedNode], loaders: Mapping[str, Any]) -> dict[str, frozenset[str]]:

@@ -10,6 +10,8 @@ PipegraphError
 
 from __future__ import annotations
 
+import traceback
+
 from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, message_of, nearest, shown, visible
 
 __all__ = [
@@ -26,6 +28,13 @@ __all__ = [
     "shown",
     "visible",
 ]
+
+
+def declaration_fault(what: str, error: Exception) -> dict[str, str]:
+    """Message and hint for a function of a node's declaration that raised."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    hint = f"The fault is in the node: {at.filename}:{at.lineno}."
+    return {"message": f"its {what} failed: {message_of(error)}", "hint": hint}
 
 
 class DeclarationError(PipegraphError):

@@ -13,7 +13,8 @@ from pipegraph.graphs.errors import GraphError, Problem
 from pipegraph.graphs.load import load
 from pipegraph.limits import PROBLEMS
 from pipegraph.runtime.catalog import Catalog
-from pipegraph.runtime.check import check, compatible
+from pipegraph.runtime.check import check
+from pipegraph.runtime.check_nodes import compatible
 from pipegraph.runtime.checked import CheckedGraph
 
 Short = Callable[..., dict[str, Any]]

@@ -1,0 +1,271 @@
+"""Compare each node of a graph with its declaration: its inputs, links, files and what it says itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pipegraph.access import Access
+from pipegraph.graphs.errors import Problems, nearest, shown
+from pipegraph.graphs.schema import BAD, Graph, InputRef, Link, NodeUse
+
+from .catalog import Catalog, Entry
+from .checked import CheckedNode
+from .errors import declaration_fault
+from .packs import pack_of
+from .spec import Port, disorder
+from .values import Misfit, fit
+
+MAX_HINTS: Final = 50
+"""So many problems get the nearest right names as a hint."""
+MAX_DRAWN: Final = 2**53 - 1
+"""Drawn seeds are not larger, so that every reader of JSON keeps them."""
+
+
+@cache
+def compatible(source: str, target: str) -> bool:
+    """Whether an output of type ``source`` may feed an input of type ``target``."""
+    if source == target or "*" in (source, target):
+        return True
+    have, want = set(source.split(",")), set(target.split(","))
+    if have & want or "*" in want:
+        return True
+    return any((h, w) in _WIDENING for h in have for w in want)
+
+
+_WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
+
+
+class NodeCheck:
+    """The nodes of a graph beside the catalogue; every problem is kept."""
+
+    def __init__(self, graph: Graph, catalog: Catalog, access: Access, *, partial: bool = False) -> None:
+        self.graph, self.catalog, self.access, self.partial = graph, catalog, access, partial
+        self.open_inputs: list[str] = []
+        self.problems = Problems(graph.problems, graph.unlisted)
+        self.inputs: dict[str, Any] = {}
+        self.seeds: dict[str, int] = {}
+        self.used: set[str] = set()
+        self.random: set[str] = set()
+        self.texts: dict[tuple[str, str], Any] = {}
+        self.choices: dict[int, Sequence[Any]] = {}
+        self.files: dict[tuple[int, str], Sequence[Path]] = {}
+        self.checked: dict[str, CheckedNode] = {}
+        self.settled: dict[str, dict[str, Any]] = {}
+
+    def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:
+        if use:
+            more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
+        self.problems.add(code, message, **more)
+
+    def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> str:
+        """The nearest names, while there are few problems: looking for them is slow."""
+        return nearest(name, names, alike) if len(self.problems.listed) < MAX_HINTS else ""
+
+    def node(self, use: NodeUse) -> None:
+        entry = self.catalog.entries.get(use.type)
+        if entry is None:
+            if use.type:  # else it was told of when the file was read
+                self.unknown_node(use)
+            return
+        ports = entry.spec.inputs
+        values, links = self.given_inputs(use, entry)
+        if not entry.required <= use.inputs.keys():
+            for name in [name for name in ports if name in entry.required and name not in use.inputs]:
+                wanted = ports[name].type
+                self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
+        if entry.under:
+            self.unused_inputs(use, entry, values)
+        if entry.ordered or entry.spec.check:
+            self.own_rules(use, entry, values, links)
+        for name in entry.seed_inputs:
+            if name in values and values[name] is None:
+                values[name] = self.seeds[f"{use.id}.{name}"] = drawn(ports[name])
+                self.put(use, name, values[name])
+        files: dict[str, Sequence[Path]] = {}
+        for name in entry.file_inputs:
+            if name in values and type(values[name]) is str and not (ports[name].auto and values[name] == "auto"):
+                files[name] = self.found(use, ports[name], values[name])
+        if len(values) > 1:
+            values = {name: values[name] for name in ports if name in values}
+        ordered = [links[name] for name in ports if name in links] if len(links) > 1 else [*links.values()]
+        self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
+
+    def given_inputs(self, use: NodeUse, entry: Entry) -> tuple[dict[str, Any], dict[str, tuple[str, str, int]]]:
+        """The node's literal inputs, defaults included, and its links."""
+        ports, unlimited = entry.spec.inputs, entry.unlimited
+        values = dict(entry.defaults)
+        links: dict[str, tuple[str, str, int]] = {}
+        for name, value in use.inputs.items():
+            kind = type(value)
+            port = ports.get(name)
+            if port is None:
+                hint = self.near(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
+                self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, hint=hint)
+            elif kind is Link:
+                output = self.link(use, port, value)
+                if output is not None:
+                    links[name] = (name, value.node, output)
+                    values.pop(name, None)
+            elif kind is unlimited.get(name) and not self.texts and (kind is not str or value.isascii()):
+                values[name] = value
+            else:
+                values[name] = self.literal(use, port, value)
+        return values, links
+
+    def unused_inputs(self, use: NodeUse, entry: Entry, values: Mapping[str, Any]) -> None:
+        """Inputs that are there only with another value of another input."""
+        for name, under in entry.under.items():
+            if name in use.inputs and under.choice in values and values[under.choice] not in (*under.values, BAD):
+                wanted = " or ".join(f'"{value}"' for value in under.values)
+                message = f'"{name}" counts only where "{under.choice}" is {wanted}'
+                self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
+
+    def own_rules(
+        self, use: NodeUse, entry: Entry, values: Mapping[str, Any], links: Mapping[str, tuple[str, str, int]]
+    ) -> None:
+        """What the node's declaration says of its inputs together."""
+        for name, limit in disorder(entry.spec.inputs, values) if entry.ordered else ():
+            wanted = f"at least {limit}, which is {values[limit]}"
+            more = {"input": name, "got": shown(values[name]), "wanted": wanted}
+            self.bad("out_of_range", f'"{name}" is less than "{limit}"', use, **more)
+        if entry.spec.check and not any(value is BAD for value in values.values()):
+            sources = {name: self.source(node) for name, node, _ in links.values()}
+            try:
+                faults = [*entry.spec.check(values, sources)]
+            except Exception as error:
+                return self.broken(use, "check", error)
+            for name, message in faults:
+                self.bad("bad_value", message, use, input=name, got=shown(values.get(name)))
+
+    def broken(self, use: NodeUse, what: str, error: Exception, name: str = "") -> None:
+        """A function of the node's declaration failed: a fault of the node, not of the graph."""
+        self.bad("broken_node", use=use, input=name, **declaration_fault(what, error))
+
+    def source(self, node: str) -> tuple[str, dict[str, Any]]:
+        """The type of a node and its literal inputs, unchecked; those of the graph filled in."""
+        use = self.graph.nodes[node]
+        values = {n: self.inputs.get(v.name) if type(v) is InputRef else v for n, v in use.inputs.items()}
+        return use.type, {name: value for name, value in values.items() if type(value) is not Link}
+
+    def unknown_node(self, use: NodeUse) -> None:
+        hint = self.near(use.type, self.catalog.entries, alike=0.8)
+        if not hint and (pack := pack_of(use.type)):
+            hint = f"It is no node of ComfyUI's core but of the pack {pack}."
+        if not hint:
+            broken = ", ".join(pack.source for pack in self.catalog.broken)
+            hint = "`pipegraph nodes` lists what there is; --nodes PATH adds your own."
+            hint += f" Packs that could not be loaded: {broken}." if broken else ""
+        self.bad("unknown_node", f'no node is called "{use.type}"', use, got=use.type, hint=hint)
+        self.used.update(v.name for v in use.inputs.values() if type(v) is InputRef)
+
+    def literal(self, use: NodeUse, port: Port, given: Any) -> Any:
+        came = got = ""
+        text = (use.id, port.name) in self.texts
+        if type(given) is InputRef:
+            self.used.add(given.name)
+            came = f'It comes from the graph input "{given.name}".'
+            if given.name not in self.inputs:
+                hint = self.near(given.name, self.graph.inputs)
+                message = f'the graph has no input "{given.name}"'
+                self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
+                return BAD
+            got = shown("random") if given.name in self.random else ""
+            given = self.inputs[given.name]
+        if given is BAD:
+            return BAD
+        try:
+            value = fit(port, given, self.listed(port), text=text)
+        except Misfit as e:
+            hint = " ".join(filter(None, (e.hint, came)))
+            self.bad(e.code, e.message, use, input=port.name, got=got or shown(given), wanted=e.wanted, hint=hint)
+            return BAD
+        except Exception as error:
+            self.broken(use, "list of values" if callable(port.choices) else "file name", error, port.name)
+            return BAD
+        if text:
+            self.put(use, port.name, value)
+        return value
+
+    def listed(self, port: Port) -> Sequence[Any] | None:
+        """The legal values of a COMBO; computed ones are asked for once."""
+        if not callable(port.choices):
+            return port.choices
+        known = self.choices.get(id(port))
+        if known is None:
+            known = self.choices[id(port)] = [*port.choices()]
+        return known
+
+    def put(self, use: NodeUse, name: str, value: Any) -> None:
+        """Write a value that was converted or drawn into the graph, so that the record has it."""
+        self.settled.setdefault(use.id, {})[name] = value
+
+    def found(self, use: NodeUse, port: Port, name: str) -> Sequence[Path]:
+        """The files that an input names, each looked at once."""
+        assert port.file
+        known = self.files.get((id(port), name))
+        if known is not None:
+            return known
+        try:
+            known = self.files[id(port), name] = tuple(port.file.find(name))
+            faults = [fault for path in known if port.file.fault and (fault := port.file.fault(path))]
+        except LookupError as error:
+            self.unknown_file(use, port, name, error)
+            return ()
+        except Exception as error:
+            self.broken(use, "look-up of files", error, port.name)
+            return ()
+        for fault in faults:
+            self.bad("unusable_file", fault, use, input=port.name, got=shown(name))
+        return known
+
+    def unknown_file(self, use: NodeUse, port: Port, name: str, error: LookupError) -> None:
+        assert port.file
+        hint = self.near(name, port.file.names())
+        message = getattr(error, "message", None) or (str(error.args[0]) if error.args else f'"{name}" is not found')
+        hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
+        if not hint and type(source := use.inputs.get(port.name)) is InputRef:
+            hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
+        hint = " ".join(filter(None, (hint, getattr(error, "advice", ""))))
+        self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
+
+    def link(self, use: NodeUse, port: Port, link: Link) -> int | None:
+        """The number of the output a link means, or None if the link is wrong."""
+        source = self.graph.nodes.get(link.node)
+        if source is None:
+            hint = self.near(link.node, self.graph.nodes)
+            message = f'the link goes to the node "{link.node}", which does not exist'
+            self.bad("unknown_source", message, use, input=port.name, got=str([*link]), hint=hint)
+            return None
+        entry = self.catalog.entries.get(source.type)
+        if entry is None:
+            return None
+        index = self.output(entry, link)
+        if index is None:
+            message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
+            names = ", ".join(entry.output_index) or "none"
+            hint = self.near(str(link.output), entry.output_index) or f"Its outputs: {names}."
+            self.bad("unknown_output", message, use, input=port.name, got=str([*link]), hint=hint)
+            return None
+        kind = entry.output_types[index]
+        if not compatible(kind, port.type):
+            message = f'the output of "{source.id}" does not fit'
+            self.bad("wrong_type", message, use, input=port.name, got=kind, wanted=port.type)
+            return None
+        return index
+
+    @staticmethod
+    def output(entry: Entry, link: Link) -> int | None:
+        if type(link.output) is str:
+            return entry.output_index.get(link.output)
+        return int(link.output) if 0 <= int(link.output) < len(entry.output_types) else None
+
+
+def drawn(port: Port) -> int:
+    """A seed within the limits of its port."""
+    low = int(port.minimum or 0)
+    high = min(MAX_DRAWN, int(port.maximum) if port.maximum is not None else MAX_DRAWN)
+    return low + secrets.randbelow(max(1, high - low + 1))
