@@ -25,7 +25,8 @@ def network() -> transformers.LlamaForCausalLM:
         vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
         num_key_value_heads=3, tie_word_embeddings=True,
     )  # fmt: skip
-    return transformers.LlamaForCausalLM(config).eval()
+    llama: transformers.LlamaForCausalLM = transformers.LlamaForCausalLM(config).eval()
+    return llama
 
 
 def seconds(call: Callable[[], object]) -> float:
