@@ -89,6 +89,7 @@ def test_restore_refuses() -> None:
         (buffers, meta | {"format": "q9"}),
         (buffers, meta | {"k": 32}),
         (buffers, meta | {"group": 32}),
+        (buffers, meta | {"rotate": 24}),
     ]:
         with pytest.raises(KernelError):
             QWeight.restore(bad, told)
@@ -126,6 +127,18 @@ def test_w4_takes_sixteen_steps_from_the_least_to_the_largest() -> None:
     assert packed.zero is not None and packed.zero.flatten().tolist() == [2, -6.75, 60000, 0]
     assert torch.equal(unpack_nibbles(packed.data)[:2].float(), torch.stack([steps, 15 - steps]))
     assert torch.equal(packed.dequantize(torch.float32), torch.cat([rows[:2], rows[2:3] - 1, rows[3:]]))
+
+
+def test_w4_codes_stay_in_their_four_bits() -> None:
+    """Far from 0 the least value is rounded by many steps: codes end at 0 and 15, and do not run into each other."""
+    steps = torch.arange(32).remainder(16).float()
+    for start in (1000.3, -1000.3, 1000.7):
+        rows = (start + 0.01 * steps)[None]
+        packed = QWeight.quantize(rows, "w4", group=32)
+        codes = unpack_nibbles(packed.data)
+        assert packed.zero is not None and {0, 15} & {int(codes.min()), int(codes.max())}
+        wanted = ((rows - packed.zero) / packed.scale).round().clamp(0, 15)
+        assert torch.equal(codes.float(), wanted)
 
 
 def test_int8_and_fp8_files_are_held_exactly() -> None:

@@ -130,6 +130,14 @@ def test_what_tokens_weigh(how: dict[str, float], kept: list[int]) -> None:
     assert torch.allclose(weights.float(), wanted, atol=1e-6)
 
 
+def test_a_row_without_top_p_keeps_all_beside_one_with_it() -> None:
+    """Whatever rounding makes of the sum of many."""
+    x = logits(1, 100_000).float().repeat(2, 1)
+    settings = [torch.tensor(pair) for pair in ((1.0, 1.0), (0, 0), (0.5, 1.0), (0.0, 0.0))]
+    some, all_ = kept_weights(x, *settings)
+    assert int((all_ > 0).sum()) == 100_000 > 2 * int((some > 0).sum()) > 0
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_rows_have_their_own_settings_and_streams(backend: str) -> None:
     x = logits(6, 50)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor
 from pipegraph.models.sampling.guiders import Guider, fit_mask
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
 from pipegraph.models.sampling.noise import Noise, initial_noise
-from pipegraph.models.sampling.run import Sampled, sample
+from pipegraph.models.sampling.run import Report, Sampled, sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.sampling.schedules import sigmas_for
 from pipegraph.models.sampling.steps import Step
@@ -148,15 +149,36 @@ def test_no_steps_return_the_input_and_call_nothing(toy: Any, says: Says, count:
     latent = {"samples": torch.randn(2, 4, 8, 8)}
     done = finish(Guider(toy, says(1.0)), latent, torch.ones(count))
     assert torch.equal(done.samples, latent["samples"]) and torch.equal(done.denoised, latent["samples"])
-    assert toy.calls == [] and done.report.steps == 0
+    assert toy.calls == [] and done.report == Report("euler", 0, 0, None, None, 0)
 
 
 def test_sigmas_that_rise_repeat_or_are_no_numbers_are_refused(toy: Any, says: Says) -> None:
-    for wrong in ([0.0, 1.0], [1.0, 1.0, 0.0], [1.0, float("nan"), 0.0], [1.0, -0.5]):
+    for wrong in ([0.0, 1.0], [1.0, 1.0, 0.0], [1.0, float("nan"), 0.0], [1.0, -0.5], [1.0, 0.5, -0.5]):
         with pytest.raises(ValueError, match="fall"):
             finish(Guider(toy, says(1.0)), sigmas=torch.tensor(wrong))
     with pytest.raises(ValueError, match="empty"):
         finish(Guider(toy, []))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sampler", "says_why"),
+    [
+        ({"begins_with": "a picture"}, "euler", "use the sampler of SamplerARVideo"),
+        ({"step_cache": "easy"}, "ar_video", "leave out EasyCache"),
+        ({"patches": ("tiles",)}, "ar_video", "leave out SlidingTileAttention"),
+    ],
+)
+def test_what_the_sampler_of_rolled_out_videos_cannot_do(
+    toy: Any, says: Says, changes: dict[str, Any], sampler: str, says_why: str
+) -> None:
+    def run(model: Any, name: str) -> None:
+        one = replace(SAMPLERS["euler"], name=name)
+        next(sample(Guider(model, says(1.0)), Noise(1), one, torch.tensor([1.0, 0.5, 0.0]), EMPTY))
+
+    with pytest.raises(ValueError, match=says_why):
+        run(replace(toy, **changes), sampler)
+    run(toy, sampler)
+    assert toy.calls
 
 
 def test_an_empty_latent_takes_the_models_channels_and_a_filled_one_must_have_them(toy: Any, says: Says) -> None:
