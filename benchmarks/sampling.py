@@ -24,9 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.models.checkpoints.load import load_checkpoint
+from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.families.flux import FLUX
-from pipegraph.models.loading.load import Place, load_checkpoint
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.noise import Noise

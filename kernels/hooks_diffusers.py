@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from .dispatch import KernelError
 
 NAME = "pipegraph"
 SELF = "pipegraph_self"
-"""The same for attention that ``of_clip`` tells of, see ``self_attention``."""
+"""The same for attention that ``attended`` names, see ``self_attention``."""
 Attend = Callable[[Tensor, Tensor, Tensor, "float | None"], Tensor]
 """q, k, v (B, S, H, D) and scale -> (B, S, H, D)"""
 _self: ContextVar[Attend | None] = ContextVar("pipegraph_self_attention", default=None)
@@ -29,13 +29,11 @@ def install(model: nn.Module) -> None:
     backend, own = _register(NAME, attend), _register(SELF, attend_self)
     unknown: set[str] = set()
     for part in model.modules():
-        if type(part).__name__ == "WanAttentionBlock":
-            part.forward = partial(attend_pixels, part)
         processor = getattr(part, "processor", None)
         if processor is None or isinstance(processor, LayerAttnProcessor):
             continue
         if hasattr(processor, "_attention_backend"):
-            processor._attention_backend = own if of_clip(part) else backend
+            processor._attention_backend = own if attended(part) else backend
         elif isinstance(part, Attention) and (
             type(processor) is AttnProcessor2_0 or (type(processor) is AttnProcessor and part.norm_q is None)
         ):  # AttnProcessor forgets the norms of q and k
@@ -123,16 +121,17 @@ def _attend(
     return out.transpose(1, 2), lse.transpose(1, 2)
 
 
-def of_clip(part: nn.Module) -> str:
-    """Whose tokens attend to each other in an attention: ``clip``, ``clip and text`` (in this order), or others, ""."""
-    if type(part).__name__ == "WanAttention":
-        return "" if part.is_cross_attention else "clip"
-    return "clip and text" if getattr(getattr(part, "processor", None), "joins_clip_and_text", False) else ""
+def attended(part: nn.Module) -> str:
+    """Whose tokens an attention joins: ``video``, ``video and text`` (in this order), or others (empty).
+
+    Networks say it by ``attends``, an attribute of the attention or of its processor.
+    """
+    return str(getattr(part, "attends", "") or getattr(getattr(part, "processor", None), "attends", ""))
 
 
 @contextmanager
 def self_attention(run: Attend) -> Iterator[None]:
-    """Let the attentions that ``of_clip`` tells of compute ``run`` inside a ``with``, in this thread (context) only."""
+    """Let the attentions that ``attended`` names compute ``run`` inside a ``with``, in this thread (context) only."""
     token = _self.set(run)
     try:
         yield
@@ -158,15 +157,6 @@ def attend_self(
     if attn_mask is not None or dropout_p or is_causal or _parallel_config is not None:
         raise KernelError("this self-attention is masked or shared by processes: no other can take its place")
     return run(query, key, value, scale)
-
-
-def attend_pixels(block: Any, x: Tensor) -> Tensor:
-    """What the attention block of Wan's autoencoder computes: each frame of (B, C, T, H, W) attends to itself."""
-    frames = x.movedim(2, 1).flatten(0, 1)
-    q, k, v = block.to_qkv(block.norm(frames)).flatten(2).mT[:, None].chunk(3, dim=-1)
-    y = block.proj(attention(q, k, v)[:, 0].mT.reshape(frames.shape))
-    shown: Tensor = y.unflatten(0, (x.shape[0], x.shape[2])).movedim(1, 2)
-    return x + shown
 
 
 class LayerAttnProcessor:

@@ -1,4 +1,4 @@
-"""A model family: facts and pure functions that say how one kind of network makes pictures. Torch-free to import.
+"""A model family: facts and pure functions that say how one kind of network makes images. Torch-free to import.
 
 A family is one file in ``families/`` that builds one frozen :class:`Family`. Everything around it (samplers, guiders,
 nodes, loading) asks the family and names no network.
@@ -6,14 +6,19 @@ nodes, loading) asks the family and names no network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .loading.names import SAME, Naming
+from .loading.pieces import Piece
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .control import Control
+    from .loading.detect import Part
     from .sampling.model_sampling import ModelSampling
     from .text import Encoder, Tokens
 
@@ -87,16 +92,97 @@ class EncoderFacts:
     """The encoder does not see the padding."""
 
 
+Pieces = Mapping[str, Piece]
+"""Tensors in files, by name."""
+Config = Mapping[str, Any]
+"""Config of a network, as its class takes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """One way in which files name the tensors of a network."""
+
+    here: Callable[[Pieces], bool]
+    """Whether these tensors are such a network's; only one layout of all networks may say so."""
+    names: Naming = SAME
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """One kind of network: how it is recognised, read and built."""
+
+    kind: str
+    """``transformer``, ``controlnet``, ``vae``, ``clip``, ``t5``, ...: which value on a wire it becomes."""
+    cls: str
+    """Module and class, ``module:Class``."""
+    layouts: Sequence[Layout]
+    config: Callable[[Pieces, Config], dict[str, Any]]
+    """Its config from the shapes of its tensors (by the class's names) and ``base``."""
+    base: Config = field(default_factory=dict)
+    """What no shape tells of its config."""
+    folder: str = ""
+    """Its component in diffusers folders and in the metadata of files; ``kind`` if empty."""
+    fits: Callable[[Config], bool] | None = None
+    """Which configs of the class are its own, where several networks have one class; None: those no other takes."""
+    metadata: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    """What the config in a file's metadata says, in the class's terms."""
+    ignored: str = ""
+    """A regular expression for names in its files that nothing reads."""
+    apart: str = ""
+    """A regular expression for its tensors that lie apart from each other in a file, from the beginning of the name;
+    the group ``prefix`` is left out."""
+    text: bool = False
+    """It is a text encoder."""
+    aliases: tuple[str, ...] = ()
+    """Other classes in the configs of folders that hold its tensors, and more that nothing reads."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """What is always set in its config."""
+    check: Callable[[Path, Config], None] | None = None
+    """Raises LoadError if a single file of this config cannot be used."""
+    adapt: Callable[[Any, Config], None] | None = None
+    """Changes the empty network before it gets its weights."""
+    ready: Callable[[Any], None] | None = None
+    """Changes the network after loading, before it is put on the kernel layer."""
+    float32: bool = False
+    """It computes in float32 whatever the others compute in."""
+    keeps_float32: bool = False
+    """Layers that its class keeps in float32 stay so in bfloat16, too; else in float16 only."""
+    fragile: tuple[str, ...] | None = None
+    """Patterns of linear layers that are never quantized. None: embeddings, norms, modulation, output layers."""
+    blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Class of its blocks -> the arguments that a block gives back: blocks that may be skipped."""
+    context_parallel: bool = False
+    """Several processes may share its sequence."""
+    latent: Callable[[Config], LatentFormat] | None = None
+    """Of VAEs: what their latents are."""
+    value: str = ""
+    """Of VAEs: module and class of the value on the wire."""
+
+    @property
+    def class_name(self) -> str:
+        return self.cls.rpartition(":")[2]
+
+    @property
+    def of_transformers(self) -> bool:
+        """Its class is one of transformers, not of diffusers."""
+        return self.cls.startswith("transformers.")
+
+    @property
+    def component(self) -> str:
+        """Its name in diffusers folders and in the metadata of files."""
+        return self.folder or self.kind
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """What there is to know of one family of networks."""
 
     id: str
     title: str
-    network: str
-    """Class of the network in diffusers."""
-    control_network: str
-    """Class of its ControlNets in diffusers, empty if it has none."""
+    networks: tuple[Network, ...]
+    """Its diffusion network first, then its ControlNets, VAEs, text encoders and what else its files hold."""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """How the files of its other networks are usually called in ComfyUI's folders, by kind."""
     latent: LatentFormat
     encoders: tuple[EncoderFacts, ...]
     repos: tuple[str, ...]
@@ -113,8 +199,6 @@ class Family:
     """Control and state -> what its network reads, [B or 1, ...], once per run."""
     control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]] | None = None
     """Control network, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
-    fits: Callable[[Mapping[str, Any]], bool] | None = None
-    """Which configs of the class are its own, where several families have one class; None: those no other takes."""
     token_times: bool = False
     """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
     told so (its timestep is then [B, 1, T, H, W])."""
@@ -122,7 +206,16 @@ class Family:
     """It makes clip and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""
+    unite: Callable[[dict[str, Part]], dict[str, Part]] | None = None
+    """Adjusts the networks of a whole model to one another, by kind."""
     text: str = ""
     """The language family (``text_families.py``) whose text encoders are its own; ``encoders`` is empty then."""
-    ready: Callable[[Any], None] | None = None
-    """Changes a network of the family after loading, in place, before it is put on the kernel layer."""
+
+    @property
+    def network(self) -> Network:
+        """Its diffusion network."""
+        return self.networks[0]
+
+    def network_of(self, kind: str) -> Network | None:
+        """Its network of a kind; None if it has none."""
+        return next((n for n in self.networks if n.kind == kind), None)

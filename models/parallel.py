@@ -20,8 +20,6 @@ from typing import Any, Final
 import torch
 from torch import Tensor, distributed, nn
 
-NETWORKS: Final = ("WanTransformer3DModel",)
-"""Classes whose sequence may be split so; tests/video/test_parallel.py compares each with one process."""
 _FOREVER: Final = timedelta(days=1)
 """A process that waits is ended by who started it, where another fails; it may wait long for one that decodes."""
 
@@ -55,16 +53,20 @@ def together(rank: int, count: int, store: Path, device: str) -> Iterator[None]:
 _device: ContextVar[str | None] = ContextVar("type of the device of processes that share", default=None)
 
 
-def share(network: nn.Module) -> nn.Module:
+def share(network: nn.Module, possible: bool) -> nn.Module:
     """The network, its tokens split among the processes where there are several (inside ``together``).
 
+    Args:
+        network: On the kernel layer.
+        possible: Whether its sequence may be split so (``Network.context_parallel``).
+
     Raises:
-        ValueError: it is none of ``NETWORKS``.
+        ValueError: there are several processes, and it may not.
     """
     device = _device.get()
     if device is None:
         return network
-    if type(network).__name__ not in NETWORKS:
+    if not possible:
         raise ValueError(f"{type(network).__name__} cannot be shared by several processes: run it without --parallel")
     from diffusers.hooks.context_parallel import apply_context_parallel
     from diffusers.models._modeling_parallel import ContextParallelConfig, ParallelConfig

@@ -1,8 +1,8 @@
 """Quantize the linear layers of a network: which of them, into what, and what has become of them.
 
-Which layers are fragile is data: ``configs/quantize.json`` names, for each class of network, those that stay in the
-type the network computes in (first and last projections, modulation); "" is for classes that are not named. Embeddings,
-norms and convolutions are no linear layers and stay as they are.
+Fragile layers (first and last projections, modulation) stay in the type that the network computes in; a family names
+them; ``FRAGILE`` is for networks of which none does. Embeddings, norms and convolutions are no linear layers and stay
+as they are.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -33,30 +31,24 @@ OUTPUT: Final = "lm_head"
 """The output layer of a language model, which each token reads whole: a fourth of SmolLM's weights. It gets 8 bits, not
 fewer, with q8 and w4, and what goes in is never rounded."""
 GROUP: Final = 32
-_RECIPE: Final = Path(__file__).resolve().parent / "configs" / "quantize.json"
+FRAGILE: Final = (
+    "*embed*", "*norm*", "*modulation*", "*adaLN*", "*.gate", "*router*", "lm_head", "proj_in", "proj_out", "final*",
+)  # fmt: skip
+"""Patterns of layers that are not quantized, where a family names no others."""
 _LEAST_BLOCK: Final = 16
 _FAST: Final = ("q8", "fp8", "fp8_e4m3fn_fast")
 
 
-@cache
-def recipe() -> Mapping[str, Sequence[str]]:
-    """Patterns of the layers to keep, by class of network."""
-    from .loading.headers import read_json
-
-    return read_json(_RECIPE)
-
-
-def kept(class_name: str, layer: str, shape: tuple[int, ...], format: str) -> str:
+def kept(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> str:
     """Why a linear layer is not quantized; empty if it is.
 
     Args:
-        class_name: Of the network.
+        fragile: Patterns of the layers that are not; None: ``FRAGILE``.
         layer: Its name in the network.
         shape: (N, K) of its weight.
         format: One of ``FORMATS`` or ``CASTS``.
     """
-    known = recipe()
-    if any(fnmatchcase(layer, pattern) for pattern in known.get(class_name, known[""])):
+    if any(fnmatchcase(layer, pattern) for pattern in (FRAGILE if fragile is None else fragile)):
         return "fragile"
     if format == "w4" and shape[1] % GROUP:
         return f"its {shape[1]} columns are no groups of {GROUP}"
@@ -85,25 +77,25 @@ def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str)
     return QWeight.of_rows(shape, parts, "fp8")
 
 
-def choice(class_name: str, layer: str, shape: tuple[int, ...], format: str) -> tuple[str, str]:
+def choice(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> tuple[str, str]:
     """What one linear layer is kept in, and how exact its products are; two empty texts if it stays plain.
 
     8 bits by the user's choice allow kernels that round what goes in to 8 bits, too; not for the output layer.
 
     Args:
-        class_name: Of the network.
+        fragile: Patterns of the layers that stay plain; None: ``FRAGILE``.
         layer: Its name in the network.
         shape: (N, K) of its weight.
         format: One of ``FORMATS`` or ``CASTS``, empty for none.
     """
     if layer == OUTPUT and format in ("q8", "w4"):
         return "q8", "exact"
-    if not format or kept(class_name, layer, shape, format):
+    if not format or kept(fragile, layer, shape, format):
         return "", ""
     return format, "fast" if format in _FAST else "exact"
 
 
-def quantized(network: nn.Module, format: str) -> nn.Module:
+def quantized(network: nn.Module, format: str, fragile: Sequence[str] | None = None) -> nn.Module:
     """A network with the same weights, those of its linear layers quantized. The given one is not changed.
 
     Layers that are packed already stay so.
@@ -117,7 +109,7 @@ def quantized(network: nn.Module, format: str) -> nn.Module:
             continue
         if half and layer.weight.dtype == torch.float32:
             continue  # its results are too large for float16
-        kind, precision = choice(type(network).__name__, name, tuple(layer.weight.shape), format)
+        kind, precision = choice(fragile, name, tuple(layer.weight.shape), format)
         if kind:
             KernelLinear.pack(layer, quantized_weight(layer.weight.detach(), kind), precision)
     count_bytes(made)

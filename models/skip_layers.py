@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,18 +14,6 @@ from torch import Tensor, nn
 
 from .model import Model
 
-_CLIP, _TEXT = "hidden_states", "encoder_hidden_states"
-_GIVES: Final = {
-    "FluxTransformerBlock": (_TEXT, _CLIP),
-    "FluxSingleTransformerBlock": (_TEXT, _CLIP),
-    "WanTransformerBlock": (_CLIP,),
-    "HunyuanVideoTransformerBlock": (_CLIP, _TEXT),
-    "HunyuanVideoSingleTransformerBlock": (_CLIP, _TEXT),
-    "HunyuanVideo15TransformerBlock": (_CLIP, _TEXT),
-    "LTXVideoTransformerBlock": (_CLIP,),
-    "LTX2VideoTransformerBlock": (_CLIP, "audio_hidden_states"),
-}
-"""Which of its arguments each class of block gives back, changed."""
 _LISTS: Final = {"double": ("blocks", "transformer_blocks"), "single": ("single_transformer_blocks",)}
 """ComfyUI's names of the two kinds, diffusers' of the lists. Networks with one kind have double ones."""
 _left_out: ContextVar[frozenset[nn.Module]] = ContextVar("pipegraph_left_out", default=frozenset())
@@ -37,10 +25,20 @@ class SkipLayers:
 
     layers: frozenset[tuple[str, int]]
     """Name of the list, place in it."""
+    returned: tuple[tuple[str, tuple[str, ...]], ...]
+    """Class of a block, the arguments that it gives back."""
 
     @classmethod
-    def of(cls, network: Any, double: Sequence[int], single: Sequence[int]) -> tuple[Self, list[str]]:
-        """The patch for a network, and what of it the network has not, as sentences.
+    def of(
+        cls, network: Any, returned: Mapping[str, tuple[str, ...]], double: Sequence[int], single: Sequence[int]
+    ) -> tuple[Self, list[str]]:
+        """The patch for a network, and which of the layers it has not, as sentences.
+
+        Args:
+            network: The diffusion network.
+            returned: Class of its blocks -> the arguments that a block gives back.
+            double: Numbers of blocks with separate weights for image and text, or of the only list.
+            single: Numbers of blocks with shared weights.
 
         Raises:
             ValueError: it cannot be patched.
@@ -52,21 +50,21 @@ class SkipLayers:
         for kind, asked in (("double", double), ("single", single)):
             key = next((k for k in _LISTS[kind] if hasattr(network, k)), "")
             blocks = getattr(network, key, ())
-            if unknown := {type(b).__name__ for b in blocks} - _GIVES.keys():
+            if unknown := {type(b).__name__ for b in blocks} - returned.keys():
                 raise ValueError(f"layers of {name} ({', '.join(sorted(unknown))}) cannot be skipped")
             found |= {(key, i) for i in asked if i < len(blocks)}
             if beyond := sorted(i for i in asked if i >= len(blocks)):
                 there = f"{len(blocks)} {kind} layers, counted from 0" if blocks else f"no {kind} layers"
                 told.append(f"{name} has {there}: {', '.join(map(str, beyond))} cannot be skipped")
-        return cls(frozenset(found)), told
+        return cls(frozenset(found), tuple(returned.items())), told
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
         """Leave the blocks out of the calls inside a ``with``, in this thread (context) only."""
-        blocks = frozenset(getattr(model.network, key)[i] for key, i in self.layers)
+        blocks, returned = frozenset(getattr(model.network, key)[i] for key, i in self.layers), dict(self.returned)
         for block in blocks:
             if not isinstance(vars(block).get("forward"), _Held):
-                block.forward = _Held(_forward, block)
+                block.forward = _Held(_forward, block, returned[type(block).__name__])
         token = _left_out.set(_left_out.get() | blocks)
         try:
             yield
@@ -78,9 +76,9 @@ class _Held(partial[Any]):
     """The ``forward`` of a block that may be left out."""
 
 
-def _forward(block: nn.Module, *args: Any, **kwargs: Any) -> Any:
+def _forward(block: nn.Module, returned: Sequence[str], *args: Any, **kwargs: Any) -> Any:
     if block not in _left_out.get():
         return type(block).forward(block, *args, **kwargs)
-    given = signature(type(block).forward).bind(block, *args, **kwargs).arguments
-    found = tuple(given[name] for name in _GIVES[type(block).__name__])
-    return found if len(found) > 1 else found[0]
+    arguments = signature(type(block).forward).bind(block, *args, **kwargs).arguments
+    values = tuple(arguments[name] for name in returned)
+    return values if len(values) > 1 else values[0]

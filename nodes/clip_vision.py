@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pipegraph.models import paths
-from pipegraph.models.loading.parts import part
+from pipegraph.models.checkpoints.parts import part
 from pipegraph.runtime.node import FileInput, RunContext, node
 
 from .wire import ClipVision, ClipVisionOutput, Image
@@ -26,7 +26,8 @@ def load_clip_vision(clip_name: ClipVisionName, ctx: RunContext) -> ClipVision:
     Args:
         clip_name: A single file, a component folder, or the name of a whole model.
     """
-    from pipegraph.models.loading.load import Place, load_clip_vision
+    from pipegraph.models.checkpoints.load import load_clip_vision
+    from pipegraph.models.loading.place import Place
 
     return load_clip_vision(clip_name, Place.of(ctx.device, ctx.dtype))
 

@@ -127,7 +127,8 @@ def _skipped(model: Any, ctx: RunContext, double: str, single: str) -> SkipLayer
     """The layers that are skipped; what of them the network has not is said."""
     from pipegraph.models.skip_layers import SkipLayers
 
-    patch, told = SkipLayers.of(model.network, *([int(n) for n in re.findall(r"\d+", s)] for s in (double, single)))
+    numbers = ([int(n) for n in re.findall(r"\d+", layers)] for layers in (double, single))
+    patch, told = SkipLayers.of(model.network, model.family.network.blocks, *numbers)
     for sentence in told:
         ctx.warn(sentence)
     return patch

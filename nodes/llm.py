@@ -48,7 +48,7 @@ def load_llm(
         packed: Of a GGUF file: `fast` brings 4- and 8-bit weights, with the same values, into the order in which one
             token is computed fastest; `mapped` leaves them in the file, for less memory and slower replies.
     """
-    from pipegraph.models.loading.load import Place
+    from pipegraph.models.loading.place import Place
     from pipegraph.models.quantize import noted
 
     place = Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype)

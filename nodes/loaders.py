@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pipegraph.models import paths
+from pipegraph.models.checkpoints import language, source
+from pipegraph.models.checkpoints.parts import part, vae_part
 from pipegraph.models.families import FAMILIES
-from pipegraph.models.loading import language, source
 from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.headers import with_sound_headers
-from pipegraph.models.loading.parts import part, vae_part
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
 from .wire import Clip, ControlNet, Model, Vae
 
 if TYPE_CHECKING:
-    from pipegraph.models.loading.load import Place
+    from pipegraph.models.loading.place import Place
 
 
 def _checkpoint_files(name: str) -> list[Path]:
@@ -53,7 +53,7 @@ FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *LANGUAG
 
 
 def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
-    from pipegraph.models.loading.load import Place
+    from pipegraph.models.loading.place import Place
 
     return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, quantize or ctx.quantize)
 
@@ -100,7 +100,7 @@ def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
     Args:
         ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
     """
-    from pipegraph.models.loading.load import load_checkpoint
+    from pipegraph.models.checkpoints.load import load_checkpoint
 
     found = source.checkpoint(ckpt_name)
     for sentence in found.completed:
@@ -137,7 +137,7 @@ def load_gguf_model(unet_name: NetworkName, ctx: RunContext) -> Model:
 
 
 def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
-    from pipegraph.models.loading.load import load_model
+    from pipegraph.models.checkpoints.load import load_model
 
     model = load_model(name, _place(ctx, quantize=quantize))
     _told(ctx, model)
@@ -161,7 +161,7 @@ def load_clip(
         type: The family it is to serve.
         device: Where it computes.
     """
-    from pipegraph.models.loading.load import load_text_encoders
+    from pipegraph.models.checkpoints.load import load_text_encoders
 
     clip = load_text_encoders(type, [clip_name], _place(ctx, device))
     _told(ctx, clip=clip)
@@ -184,7 +184,7 @@ def load_dual_clip(
         type: The family they are to serve.
         device: Where they compute.
     """
-    from pipegraph.models.loading.load import load_text_encoders
+    from pipegraph.models.checkpoints.load import load_text_encoders
 
     clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
     _told(ctx, clip=clip)
@@ -198,7 +198,7 @@ def load_vae(vae_name: VaeName, ctx: RunContext) -> Vae:
     Args:
         vae_name: A single file, a component folder, or the name of a whole model.
     """
-    from pipegraph.models.loading.load import load_vae
+    from pipegraph.models.checkpoints.load import load_vae
 
     return load_vae(vae_name, _place(ctx))
 
@@ -210,6 +210,6 @@ def load_control_net(control_net_name: ControlNetName, ctx: RunContext) -> Contr
     Args:
         control_net_name: A single file in diffusers layout, or a component folder.
     """
-    from pipegraph.models.loading.load import load_control_net
+    from pipegraph.models.checkpoints.load import load_control_net
 
     return load_control_net(control_net_name, _place(ctx))

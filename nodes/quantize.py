@@ -22,9 +22,10 @@ def quantize_model(model: Model, ctx: RunContext, format: Literal["q8", "fp8", "
         format: q8 is 8-bit integers, rotated, a scale for each row; fp8 is 8-bit floats, a scale for each row; w4 is 4
             bits, a scale and an offset for 32 columns.
     """
+    from pipegraph.models.families import facts_of
     from pipegraph.models.quantize import noted, quantized
 
-    network = quantized(model.network, format)
+    network = quantized(model.network, format, facts_of(model.network).fragile)
     ctx.note("weights", noted({"model": network}))
     return replace(model, network=network)
 
@@ -37,8 +38,12 @@ def quantize_clip(clip: Clip, ctx: RunContext, format: Literal["q8", "fp8", "w4"
         clip: Text encoders.
         format: As in QuantizeModel.
     """
+    from pipegraph.models.families import facts_of
     from pipegraph.models.quantize import noted, quantized
 
-    encoders = {name: replace(e, network=quantized(e.network, format)) for name, e in clip.encoders.items()}
+    encoders = {
+        name: replace(e, network=quantized(e.network, format, facts_of(e.network).fragile))
+        for name, e in clip.encoders.items()
+    }
     ctx.note("weights", noted({name: e.network for name, e in encoders.items()}))
     return replace(clip, encoders=encoders)

@@ -95,7 +95,7 @@ def _part(samples: Latent, which: int) -> Any:
     """The samples of a latent; of one of clip and sound, those of the one or the other."""
     if "shapes" not in samples:
         return samples["samples"]
-    from pipegraph.models.families.ltx2 import separated
+    from pipegraph.models.families.ltx.ltx2 import separated
 
     return separated(samples["samples"], samples["shapes"])[which]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
-from pipegraph.models.families.ltx import CELL, CHANNELS, FRAMES
+from pipegraph.models.families.ltx.vae_networks import CELL, CHANNELS, FRAMES
 from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
 
 from .amounts import latents

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
-from pipegraph.models.families.ltx2 import GEMMA
-from pipegraph.models.loading import language
-from pipegraph.models.loading.parts import part, parts
+from pipegraph.models.checkpoints import language
+from pipegraph.models.checkpoints.parts import part, parts
+from pipegraph.models.families.ltx.ltx2 import GEMMA
 from pipegraph.runtime.node import Auto, FileInput, RunContext, node, outputs
 
 from .latent import BatchSize
@@ -53,10 +53,11 @@ def load_audio_vae(ckpt_name: AudioName, ctx: RunContext) -> Vae:
     Args:
         ckpt_name: The model's checkpoint, a file or a folder.
     """
-    from pipegraph.models.loading.load import Place
-    from pipegraph.models.video.ltx_audio import load_audio_vae
+    from pipegraph.models.families.ltx.audio import audio_vae
+    from pipegraph.models.loading.place import Place
 
-    return load_audio_vae(ckpt_name, Place.of(ctx.device, ctx.dtype))
+    path = paths.resolve("checkpoints", ckpt_name)
+    return audio_vae(parts(path), Place.of(ctx.device, ctx.dtype), path, ckpt_name)
 
 
 @node("LTXAVTextEncoderLoader", category="advanced/loaders", title="LTXV Audio Text Encoder Loader")
@@ -70,11 +71,13 @@ def load_text_encoder(
         ckpt_name: The model's checkpoint, which holds what comes behind it.
         device: Where it computes.
     """
-    from pipegraph.models.loading.load import Place
-    from pipegraph.models.text_ltx2 import load_joined_encoder
+    from pipegraph.models.families.ltx.text import joined_encoder
+    from pipegraph.models.loading.place import Place
 
     place = Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, ctx.quantize)
-    return load_joined_encoder(text_encoder, ckpt_name, place)
+    llm = language.load_llm(paths.resolve("text_encoders", text_encoder), GEMMA, text_encoder, place)
+    connectors = part(paths.resolve("checkpoints", ckpt_name), "connectors")
+    return joined_encoder(llm, connectors, place, (text_encoder, ckpt_name))
 
 
 @node("LTXVEmptyLatentAudio", category="latent/audio", title="LTXV Empty Latent Audio")
@@ -94,7 +97,7 @@ def ltxv_empty_latent_audio(
     """
     import torch
 
-    from pipegraph.models.video.ltx_audio import sounding
+    from pipegraph.models.families.ltx.audio import sounding
 
     vae = sounding(audio_vae)
     length = max(1, round(frames_number / frame_rate * vae.per_second))
@@ -111,7 +114,7 @@ def ltxv_concat_av_latent(video_latent: Latent, audio_latent: Latent) -> Latent:
     """
     import torch
 
-    from pipegraph.models.families.ltx2 import joined
+    from pipegraph.models.families.ltx.ltx2 import joined
     from pipegraph.models.sampling.guiders import fit_mask
 
     clip, sound = video_latent["samples"], audio_latent["samples"]
@@ -136,7 +139,7 @@ def ltxv_separate_av_latent(av_latent: Latent) -> Separated:
     Args:
         av_latent: Of LTXVConcatAVLatent, or what a sampler made of it.
     """
-    from pipegraph.models.families.ltx2 import separated
+    from pipegraph.models.families.ltx.ltx2 import separated
 
     shapes = av_latent.get("shapes")
     if shapes is None:
@@ -157,7 +160,7 @@ def ltxv_audio_vae_decode(samples: Latent, audio_vae: Vae) -> Audio:
         samples: The latent.
         audio_vae: Of LTXVAudioVAELoader.
     """
-    from pipegraph.models.video.ltx_audio import sounding
+    from pipegraph.models.families.ltx.audio import sounding
 
     return sounding(audio_vae).sound(samples["samples"])
 
@@ -170,7 +173,7 @@ def ltxv_audio_vae_encode(audio: Audio, audio_vae: Vae) -> Latent:
         audio: The sound, of one channel or two.
         audio_vae: Of LTXVAudioVAELoader.
     """
-    from pipegraph.models.video.ltx_audio import sounding
+    from pipegraph.models.families.ltx.audio import sounding
 
     return {"samples": sounding(audio_vae).heard(audio)}
 
@@ -193,8 +196,8 @@ def ltxv_dual_cfg_guider(
         video_cfg: As in CFGGuider, for the clip.
         audio_cfg: The same for the sound; where both are 1 the negative is not used.
     """
+    from pipegraph.models.families.ltx.guidance import TwoScales
     from pipegraph.models.sampling import guiders
-    from pipegraph.models.video.ltx_guidance import TwoScales
 
     cfg = audio_cfg if video_cfg == 1 else video_cfg
     model = replace(model, guidance=(*model.guidance, TwoScales(video_cfg, audio_cfg)))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
-from pipegraph.models.families.ltx import FRAMES, cell_places
-from pipegraph.models.loading.parts import part
+from pipegraph.models.checkpoints.parts import part
+from pipegraph.models.families.ltx.vae_networks import FRAMES
+from pipegraph.models.families.ltx.video import cell_places
 from pipegraph.runtime.node import FileInput, RunContext, node
 
 from .video_ltx import Led, Strength, encoded, noise_mask, told
@@ -129,10 +130,11 @@ def load_latent_upscaler(model_name: UpscalerName, ctx: RunContext) -> LatentUps
     Args:
         model_name: A single file, or a component folder.
     """
-    from pipegraph.models.loading.load import Place
-    from pipegraph.models.video.ltx_upscale import load_upscaler
+    from pipegraph.models.families.ltx.upscale import upscaler
+    from pipegraph.models.loading.place import Place
 
-    return load_upscaler(model_name, Place.of(ctx.device, ctx.dtype))
+    found = part(paths.resolve("latent_upscale_models", model_name), "latent_upscaler")
+    return upscaler(found, Place.of(ctx.device, ctx.dtype), model_name)
 
 
 @node("LTXVLatentUpsampler", category="latent/video", title="LTXVLatentUpsampler")

@@ -85,8 +85,8 @@ def minimax_h3_image_to_video(
         first_frame: What the clip begins with; scaled to the size.
         last_frame: What it ends with; scaled to cover the size and cut at the centre.
     """
+    from pipegraph.models.families.minimax.text import Shown, conditioning
     from pipegraph.models.images import resize
-    from pipegraph.models.text_minimax import Shown, conditioning
 
     given: list[tuple[int, Tensor]] = []
     if first_frame is not None:
@@ -137,7 +137,7 @@ def minimax_h3_reference_to_video(
         ref_video_audios: Their sounds, by the same number.
         ref_audios: Sounds that stand alone.
     """
-    from pipegraph.models.text_minimax import Shown, conditioning
+    from pipegraph.models.families.minimax.text import Shown, conditioning
 
     shown: list[Shown] = []
     given: list[dict[str, Any]] = []
@@ -179,8 +179,8 @@ def minimax_h3_add_guide(
         image: A picture, or 5, 22, 39, ... frames; scaled to cover the size and cut at the centre.
         audio: A sound, cut at the clip's end.
     """
-    from pipegraph.models.families.minimax import CELL
-    from pipegraph.models.families.minimax_layout import PER_FRAME, frames_of
+    from pipegraph.models.families.minimax.layout import PER_FRAME, frames_of
+    from pipegraph.models.families.minimax.networks import CELL
     from pipegraph.models.images import resize
 
     shapes = latent.get("shapes")
@@ -229,9 +229,10 @@ def minimax_h3_sigma_shift(model: Model, shift_video: Shift = 12.0, shift_audio:
 def _empty(width: int, height: int, length: int, ctx: RunContext) -> dict[str, Any]:
     import torch
 
-    from pipegraph.models.families.ltx2 import joined
-    from pipegraph.models.families.minimax import CELL, CHANNELS, SOUND_CHANNELS
-    from pipegraph.models.families.minimax_layout import SIDES, cells, sound_cells
+    from pipegraph.models.families.ltx.ltx2 import joined
+    from pipegraph.models.families.minimax.family import SOUND_CHANNELS
+    from pipegraph.models.families.minimax.layout import SIDES, cells, sound_cells
+    from pipegraph.models.families.minimax.networks import CELL, CHANNELS
 
     if not TRAINED[0] <= length <= TRAINED[1]:
         least, most = TRAINED
@@ -288,8 +289,8 @@ def _as_video(frames: Tensor, length: int, ctx: RunContext) -> Tensor:
 
 def _latents(ctx: RunContext, vae: Any, frames: Tensor | None, audio_vae: Any, audio: Any) -> dict[str, Any]:
     """What the network is given of frames and a sound, as far as there are VAEs for them."""
-    from pipegraph.models.families.minimax import noised
-    from pipegraph.models.video.minimax import MiniMaxSoundVae
+    from pipegraph.models.families.minimax.family import noised
+    from pipegraph.models.families.minimax.vae import MiniMaxSoundVae
 
     found: dict[str, Any] = {}
     if frames is not None and vae is not None:
@@ -302,7 +303,7 @@ def _latents(ctx: RunContext, vae: Any, frames: Tensor | None, audio_vae: Any, a
 
 
 def _of_clips(vae: Any) -> Any:
-    from pipegraph.models.video.minimax import MiniMaxVae
+    from pipegraph.models.families.minimax.vae import MiniMaxVae
 
     if not isinstance(vae, MiniMaxVae):
         raise ValueError("this VAE is not MiniMax-H3's of clips (minimax_h3_video_vae_...): connect that one")

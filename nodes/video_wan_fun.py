@@ -167,7 +167,7 @@ def wan_camera_embedding(
         cx: Where the camera looks, in widths from the left.
         cy: Where the camera looks, in heights from the top.
     """
-    from pipegraph.models.video.wan_fun import camera_rays
+    from pipegraph.models.families.wan.fun import camera_rays
 
     rays = camera_rays(camera_pose, width, height, length, speed, (fx, fy), (cx, cy))
     return CameraOutputs(rays, width, height, length)

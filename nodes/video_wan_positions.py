@@ -38,7 +38,7 @@ def scale_rope(
         scale_t: Of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer clip.
         shift_t: In latent frames.
     """
-    from pipegraph.models.video.wan_positions import ScaledPositions
+    from pipegraph.models.families.wan.positions import ScaledPositions
 
     positions = ScaledPositions.of(model.network, (scale_t, scale_y, scale_x), (shift_t, shift_y, shift_x))
     others = tuple(p for p in model.patches if not isinstance(p, ScaledPositions))

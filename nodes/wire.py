@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipegraph.models.clip_vision import ClipVision as _ClipVision
     from pipegraph.models.clip_vision import Seen as _Seen
     from pipegraph.models.control import ControlNet as _ControlNet
+    from pipegraph.models.families.ltx.upscale import LatentUpscaler as _LatentUpscaler
     from pipegraph.models.llm.llm import LLM as _LLM
     from pipegraph.models.llm.llm import Tokens as _Tokens
     from pipegraph.models.llm.prefill import Prefilled as _Prefilled
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pipegraph.models.text import TextEncoder as _TextEncoder
     from pipegraph.models.vae import Vae as _Vae
     from pipegraph.models.video.clip import Video as _Video
-    from pipegraph.models.video.ltx_upscale import LatentUpscaler as _LatentUpscaler
 else:
     _ClipVision = _Seen = _LatentUpscaler = Any
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any

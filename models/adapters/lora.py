@@ -158,7 +158,7 @@ def read_lora(
     tensors, header = _open(path)
     encoders = [part for part in networks if part != NETWORK]
     only = {"": encoders[0]} if len(encoders) == 1 else {}
-    reading = _Reading(networks, {e.folder: e.name for e in family.encoders} | only)
+    reading = _Reading(networks, family, {e.folder: e.name for e in family.encoders} | only)
     ranks = {min(t.shape) for t in tensors.values() if t.ndim >= 2}
     try:
         reading.alpha = read_alpha(path, header, ranks)
@@ -193,6 +193,7 @@ class _Reading:
     """The keys of a file as they are sorted and bound to layers."""
 
     networks: Mapping[str, nn.Module]
+    family: Family
     encoders: dict[str, str]
     keys: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """(part, layer in the file's spelling) -> role -> key"""
@@ -220,8 +221,8 @@ class _Reading:
         self.differences = {part: {} for part in self.networks}
         self.tables = {part: {} for part in self.networks}
         self.embeddings = {part: embeddings(network) for part, network in self.networks.items()}
-        self.parameters = {part: parameters(network) for part, network in self.networks.items()}
-        self.known = {part: targets(network) for part, network in self.networks.items()}
+        self.parameters = {part: parameters(network, self.family) for part, network in self.networks.items()}
+        self.known = {part: targets(network, self.family) for part, network in self.networks.items()}
 
     def sort(self, name: str) -> None:
         """Take one key in."""

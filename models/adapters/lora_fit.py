@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from ..loading.detect import Part
 from ..loading.headers import read_header
-from ..loading.parts import Part
 from .lora_keys import NETWORK, Key, read_key
 from .lora_targets import parameter_spellings, spellings
 
@@ -46,4 +46,5 @@ def _spellings(network: Part) -> Collection[str]:
     """Every spelling of a layer or parameter of the network."""
     shapes = {name: piece.shape for name, piece in network.pieces.items()}
     widths = {n.removesuffix(".weight"): s[0] for n, s in shapes.items() if n.endswith(".weight") and len(s) == 2}
-    return {*spellings(widths), *parameter_spellings(shapes)}
+    names = [layout.names for layout in network.network.layouts]
+    return {*spellings(widths, names), *parameter_spellings(list(shapes), names)}

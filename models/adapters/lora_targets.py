@@ -1,23 +1,20 @@
-"""Which layer of a diffusers or transformers network the spellings of LoRA files mean.
+"""Which layer of a diffusers or transformers network the spellings of LoRA files mean. Torch-free to import.
 
-Wan's, HunyuanVideo's, LTX's and MiniMax-H3's names are those of their original layouts (``loading/wan.py``,
-``loading/hunyuan.py``, ``loading/ltx2.py``, ``loading/minimax.py``). Torch-free to import.
-
-The FLUX names follow from black-forest-labs/flux (src/flux/model.py, modules/layers.py) and diffusers'
-FluxTransformer2DModel, whose layers are the same matrices, split where FLUX has q, k and v in one.
+Files name layers as the class does, or as the original layout of the network's weights does: the tables of names that
+weights are loaded by say both.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..loading import hunyuan, ltx2, minimax, wan
-from ..loading.flux import TOP
+from ..loading.names import Naming
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from ..family import Family
 
 
 class Target(NamedTuple):
@@ -27,114 +24,64 @@ class Target(NamedTuple):
     rows: tuple[slice, ...]
 
 
-def targets(network: nn.Module) -> dict[str, tuple[Target, ...]]:
+def namings(network: nn.Module, family: Family) -> list[Naming]:
+    """How files name the tensors of a network of a family."""
+    name = type(network).__name__
+    return [layout.names for facts in family.networks if facts.class_name == name for layout in facts.layouts]
+
+
+def targets(network: nn.Module, family: Family) -> dict[str, tuple[Target, ...]]:
     """Every spelling (dots as underscores) of every linear layer of a network, and what it stands for."""
     from torch import nn
 
-    return spellings({name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)})
+    widths = {name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)}
+    return spellings(widths, namings(network, family))
 
 
-def spellings(widths: dict[str, int]) -> dict[str, tuple[Target, ...]]:
+def spellings(widths: Mapping[str, int], names: Iterable[Naming]) -> dict[str, tuple[Target, ...]]:
     """The same from the names and output features of the linear layers."""
-    found: dict[str, tuple[Target, ...]] = {}
-    for name, width in widths.items():
-        for spelling in (name, _text_model(name)):
-            found[spelling.replace(".", "_")] = (Target(name, (slice(0, width),)),)
-    for spelling, layers in _flux(widths):
-        found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))
-    if "condition_embedder.time_proj" in widths:
-        for name, width in widths.items():
-            if original := wan.original_name(f"{name}.weight").removesuffix(".weight"):
-                found[original.replace(".", "_")] = (Target(name, (slice(0, width),)),)
-    if "time_embed.linear" in widths:  # LTX-Video and LTX-2
-        for name, width in widths.items():
-            found[ltx2.original_name(name).replace(".", "_")] = (Target(name, (slice(0, width),)),)
-    if "audio_proj_in" in widths and "time_embed.linear" not in widths:  # MiniMax-H3
-        for name, width in widths.items():
-            spelling = minimax.original_name(name).replace(".", "_")
-            if name.endswith(".attn.to_q"):
-                three = tuple(f"{name[:-1]}{which}" for which in "qkv")
-                found[spelling] = tuple(_consecutive(three, widths))
-            elif not name.endswith((".attn.to_k", ".attn.to_v")):
-                swapped = (slice(width // 2, width), slice(0, width // 2))
-                found[spelling] = (Target(name, swapped if spelling.endswith("fc1") else (slice(0, width),)),)
-    if "context_embedder.proj_in" in widths:
-        for spelling, layers in hunyuan.original_layers(widths):
-            found[spelling.replace(".", "_")] = tuple(_consecutive(layers, widths))
-    for outer, inner in (("final_layer.adaLN_modulation.1", "norm_out.linear"),):
-        if inner in widths:  # FLUX has shift before scale, diffusers scale before shift
-            half = widths[inner] // 2
-            found[outer.replace(".", "_")] = (Target(inner, (slice(half, 2 * half), slice(0, half))),)
-    return found
+    spelled: dict[str, tuple[Target, ...]] = {
+        _flat(name): (Target(name, (slice(0, width),)),) for name, width in widths.items()
+    }
+    for naming in names:
+        for name, layers, swapped in naming.spelled(widths):
+            rows = _swapped(layers[0], widths) if swapped else tuple(_consecutive(layers, widths))
+            spelled[_flat(name)] = rows
+    return spelled
 
 
-def parameters(network: nn.Module) -> dict[str, str]:
+def parameters(network: nn.Module, family: Family) -> dict[str, str]:
     """Every spelling (dots as underscores) of every parameter that a file may hold a whole difference of."""
-    return parameter_spellings(name for name, _ in network.named_parameters())
+    return parameter_spellings([name for name, _ in network.named_parameters()], namings(network, family))
 
 
-def parameter_spellings(names: Iterable[str]) -> dict[str, str]:
+def parameter_spellings(parameters: Sequence[str], names: Iterable[Naming]) -> dict[str, str]:
     """The same from the names of the parameters."""
-    return {s.replace(".", "_"): name for name in names for s in (name, wan.original_name(name)) if s}
+    spelled = {_flat(name): name for name in parameters}
+    for naming in names:
+        spelled |= {_flat(other): name for name in parameters if (other := naming.parameter(name))}
+    return spelled
 
 
 def embeddings(network: nn.Module) -> dict[str, str]:
     """Every spelling (dots as underscores) of every embedding of a network, and its parameter."""
     from torch import nn
 
-    found = (name for name, module in network.named_modules() if isinstance(module, nn.Embedding))
-    return {name.replace(".", "_"): f"{name}.weight" for name in found}
+    names = (name for name, module in network.named_modules() if isinstance(module, nn.Embedding))
+    return {_flat(name): f"{name}.weight" for name in names}
 
 
-def _text_model(name: str) -> str:
-    """CLIP's layers have had a ``text_model.`` in front and lost it; files have either."""
-    return name.removeprefix("text_model.") if name.startswith("text_model.") else f"text_model.{name}"
+def _flat(name: str) -> str:
+    return name.replace(".", "_")
 
 
-def _consecutive(layers: tuple[str, ...], widths: dict[str, int]) -> Iterator[Target]:
+def _consecutive(layers: Sequence[str], widths: Mapping[str, int]) -> Iterator[Target]:
     start = 0
     for layer in layers:
         yield Target(layer, (slice(start, start + widths[layer]),))
         start += widths[layer]
 
 
-_ONCE = {theirs: ours for theirs, ours in TOP.items() if ours != "norm_out.linear"}
-_DOUBLE = {
-    "img_attn.qkv": ("attn.to_q", "attn.to_k", "attn.to_v"),
-    "txt_attn.qkv": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),
-    "img_attn.proj": ("attn.to_out.0",),
-    "txt_attn.proj": ("attn.to_add_out",),
-    "img_mlp.0": ("ff.net.0.proj",),
-    "img_mlp.2": ("ff.net.2",),
-    "txt_mlp.0": ("ff_context.net.0.proj",),
-    "txt_mlp.2": ("ff_context.net.2",),
-    "img_mod.lin": ("norm1.linear",),
-    "txt_mod.lin": ("norm1_context.linear",),
-    # XLabs' spelling
-    "processor.qkv_lora1": ("attn.to_q", "attn.to_k", "attn.to_v"),
-    "processor.qkv_lora2": ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"),
-    "processor.proj_lora1": ("attn.to_out.0",),
-    "processor.proj_lora2": ("attn.to_add_out",),
-}
-_SINGLE = {
-    "linear1": ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp"),
-    "linear2": ("proj_out",),
-    "modulation.lin": ("norm.linear",),
-    "processor.qkv_lora": ("attn.to_q", "attn.to_k", "attn.to_v"),
-    "processor.proj_lora": ("proj_out",),
-}
-
-
-def _flux(widths: dict[str, int]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """FLUX's own names of the layers of a FluxTransformer2DModel, and the layers that make each up."""
-    blocks = sorted({m[0] for name in widths if (m := re.match(r"(single_)?transformer_blocks\.\d+\.", name))})
-    if not any(b.startswith("single_") for b in blocks):
-        return
-    for outer, inner in _ONCE.items():
-        if inner in widths:
-            yield outer, (inner,)
-    for block in blocks:
-        number = block.split(".")[1]
-        own, names = ("single_blocks", _SINGLE) if block.startswith("single_") else ("double_blocks", _DOUBLE)
-        for outer, inners in names.items():
-            yield f"{own}.{number}.{outer}", tuple(block + inner for inner in inners)
+def _swapped(layer: str, widths: Mapping[str, int]) -> tuple[Target, ...]:
+    half, width = widths[layer] // 2, widths[layer]
+    return (Target(layer, (slice(half, width), slice(0, half))),)

@@ -48,7 +48,7 @@ class Rollout:
 
     def sampler(self) -> RolloutSampler:
         """The value on a SAMPLER wire."""
-        return RolloutSampler("ar_video", self._run, rollout=self)
+        return RolloutSampler("ar_video", self._run, blockwise=True, rollout=self)
 
     def check(self, cells: int, given: int, latent: LatentFormat) -> None:
         """ValueError if a clip of so many latent frames, the first of them given, cannot be made in these chunks."""

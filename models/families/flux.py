@@ -10,7 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..family import EncoderFacts, Family, Inputs, LatentFormat
+from ..family import Config, EncoderFacts, Family, Inputs, LatentFormat, Layout, Network, Pieces
+from ..loading.names import Names, Swapped, blocks, count, present
+from .autoencoder_kl import AUTOENCODER_KL
+from .encoders import CLIP_L, T5
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -163,11 +166,106 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_QKV = ("attn.to_q", "attn.to_k", "attn.to_v")
+_ADDED_QKV = ("attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj")
+_TIME_TEXT = "time_text_embed"
+NAMES = Names(
+    {
+        "img_in": "x_embedder",
+        "txt_in": "context_embedder",
+        "time_in.in_layer": f"{_TIME_TEXT}.timestep_embedder.linear_1",
+        "time_in.out_layer": f"{_TIME_TEXT}.timestep_embedder.linear_2",
+        "vector_in.in_layer": f"{_TIME_TEXT}.text_embedder.linear_1",
+        "vector_in.out_layer": f"{_TIME_TEXT}.text_embedder.linear_2",
+        "guidance_in.in_layer": f"{_TIME_TEXT}.guidance_embedder.linear_1",
+        "guidance_in.out_layer": f"{_TIME_TEXT}.guidance_embedder.linear_2",
+        "final_layer.linear": "proj_out",
+        # BFL has (shift, scale), diffusers (scale, shift).
+        "final_layer.adaLN_modulation.1": Swapped("norm_out.linear"),
+        **blocks("double_blocks.*", "transformer_blocks.*", {
+            "img_mod.lin": "norm1.linear", "txt_mod.lin": "norm1_context.linear",
+            "img_attn.qkv": _QKV, "txt_attn.qkv": _ADDED_QKV,
+            "img_attn.proj": "attn.to_out.0", "txt_attn.proj": "attn.to_add_out",
+            "img_attn.norm.query_norm": "attn.norm_q", "img_attn.norm.key_norm": "attn.norm_k",
+            "txt_attn.norm.query_norm": "attn.norm_added_q", "txt_attn.norm.key_norm": "attn.norm_added_k",
+            "img_mlp.0": "ff.net.0.proj", "img_mlp.2": "ff.net.2",
+            "txt_mlp.0": "ff_context.net.0.proj", "txt_mlp.2": "ff_context.net.2",
+        }),
+        **blocks("single_blocks.*", "single_transformer_blocks.*", {
+            "modulation.lin": "norm.linear", "linear1": (*_QKV, "proj_mlp"), "linear2": "proj_out",
+            "norm.query_norm": "attn.norm_q", "norm.key_norm": "attn.norm_k",
+        }),
+    },
+    width="img_in.weight",
+    roles={"scale": "weight"},
+    lora={  # as XLabs spells them
+        **blocks("double_blocks.*", "transformer_blocks.*", {
+            "processor.qkv_lora1": _QKV, "processor.qkv_lora2": _ADDED_QKV,
+            "processor.proj_lora1": "attn.to_out.0", "processor.proj_lora2": "attn.to_add_out",
+        }),
+        **blocks("single_blocks.*", "single_transformer_blocks.*", {
+            "processor.qkv_lora": _QKV, "processor.proj_lora": "proj_out",
+        }),
+    },
+)  # fmt: skip
+"""The names of black-forest-labs/flux (src/flux/model.py, modules/layers.py), and those of FluxTransformer2DModel."""
+
+
+def network_config(pieces: Pieces, base: Config) -> dict[str, Any]:
+    """Config of a FluxTransformer2DModel or FluxControlNetModel from the shapes of its tensors."""
+    shapes = {name: piece.shape for name, piece in pieces.items()}
+    width, channels = shapes["x_embedder.weight"]
+    head = shapes["transformer_blocks.0.attn.norm_q.weight"][0]
+    config = dict(base) | {
+        "in_channels": channels,
+        "num_layers": count(pieces, r"transformer_blocks\.(\d+)\."),
+        "num_single_layers": count(pieces, r"single_transformer_blocks\.(\d+)\."),
+        "attention_head_dim": head,
+        "num_attention_heads": width // head,
+        "joint_attention_dim": shapes["context_embedder.weight"][1],
+        "pooled_projection_dim": shapes[f"{_TIME_TEXT}.text_embedder.linear_1.weight"][1],
+        "guidance_embeds": f"{_TIME_TEXT}.guidance_embedder.linear_1.weight" in shapes,
+        # FLUX's split of a head over (index, row, column): 16, 56, 56 of 128.
+        "axes_dims_rope": [head // 8, (head - head // 8) // 2, (head - head // 8) // 2],
+    }
+    output = shapes.get("proj_out.weight", (channels,))[0]
+    modes = shapes.get("controlnet_mode_embedder.weight")
+    return config | ({"out_channels": output} if output != channels else {}) | ({"num_mode": modes[0]} if modes else {})
+
+
+_DIFFUSERS = ("transformer_blocks.0.attn.add_q_proj.weight", "context_embedder.weight")
+_CONTROL = "controlnet_x_embedder.weight"
+TRANSFORMER = Network(
+    kind="transformer",
+    cls="diffusers.models.transformers.transformer_flux:FluxTransformer2DModel",
+    layouts=(
+        Layout(present("double_blocks.0.img_attn.qkv.weight", "img_in.weight"), NAMES),
+        Layout(present(*_DIFFUSERS, absent=[_CONTROL])),
+    ),
+    config=network_config,
+    base={"patch_size": 1},
+    fragile=("x_embedder", "context_embedder", "time_text_embed.*", "*.norm*.linear", "norm_out.linear", "proj_out"),
+    blocks={
+        "FluxTransformerBlock": ("encoder_hidden_states", "hidden_states"),
+        "FluxSingleTransformerBlock": ("encoder_hidden_states", "hidden_states"),
+    },
+)
+CONTROL_NET = Network(
+    kind="controlnet",
+    cls="diffusers.models.controlnets.controlnet_flux:FluxControlNetModel",
+    layouts=(Layout(present(*_DIFFUSERS, _CONTROL)),),
+    config=network_config,
+    base={"patch_size": 1},
+)
 FLUX = Family(
     id="flux",
     title="FLUX.1",
-    network="FluxTransformer2DModel",
-    control_network="FluxControlNetModel",
+    networks=(TRANSFORMER, CONTROL_NET, AUTOENCODER_KL, CLIP_L, T5),
+    files={
+        "vae": ("ae.safetensors", "flux_ae.safetensors", "ae.sft"),
+        "clip": ("clip_l.safetensors",),
+        "t5": ("t5xxl_fp16.safetensors", "t5xxl_fp8_e4m3fn_scaled.safetensors", "t5xxl_fp8_e4m3fn.safetensors"),
+    },
     latent=LatentFormat(channels=16, downscale=8, scale=0.3611, shift=0.1159, patch=PATCH),
     encoders=(
         EncoderFacts("clip_l", kind="clip", folder="text_encoder", pad_to=77, limit=77),

@@ -6,7 +6,7 @@ before a tensor is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -83,12 +83,14 @@ class Filling:
     origin: Path
     """The file or folder that the user named."""
     label: str
-    """Class of the network, for errors and for the list of fragile layers."""
+    """Class of the network, for errors."""
     device: torch.device
     dtype: torch.dtype
     """What the network computes in."""
     quantize: str = ""
     """How weights of linear layers that are stored plain are kept, one of ``quantize.FORMATS`` or ``CASTS``."""
+    fragile: Sequence[str] | None = None
+    """Patterns of linear layers that stay plain; None: ``quantize.FRAGILE``."""
     dtype_of: Callable[[str, Tensor], torch.dtype] | None = None
     """The dtype of a tensor by its name and its empty place; ``dtype`` for all if there is none."""
     place: Callable[[Weight, torch.device], Weight] = to_device
@@ -207,7 +209,7 @@ def _weight(reader: Reader, stored: Stored, layer: str, how: Filling) -> tuple[W
     """The weight of a linear layer, packed by its file or to be quantized; None if it stays plain."""
     if (weight := stored.packed(reader)) is not None:
         return how.place(weight, how.device), "exact"
-    kind, precision = choice(how.label, layer, stored.shape, how.quantize)
+    kind, precision = choice(how.fragile, layer, stored.shape, how.quantize)
     if not kind:
         return None
     return quantized_rows(stored.shape, (rows.to(how.device) for rows in stored.rows(reader)), kind), precision

@@ -47,7 +47,13 @@ class Piece:
         return replace(self, start=start, group=group, stride=stride, shape=(count, *self.shape[1:]))
 
     def swapped(self) -> Piece:
+        """Its rows, the second half first."""
         return replace(self, swap=True)
+
+    def flat(self) -> Piece:
+        """A convolution's weight with kernels of size 1 as that of a linear layer."""
+        ones = len(self.shape) > 2 and all(n == 1 for n in self.shape[2:])
+        return replace(self, shape=self.shape[:2]) if ones else self
 
     @property
     def ranges(self) -> list[tuple[int, int]]:

@@ -252,6 +252,6 @@ def _share(network: Any, kept: str, other: str, packed: Packed, how: Filling) ->
         packed[path] = how.place(weight, how.device), "exact"
         return
     setattr(layer, leaf, weight)
-    kind, precision = choice(how.label, path, tuple(weight.shape), how.quantize)
+    kind, precision = choice(how.fragile, path, tuple(weight.shape), how.quantize)
     if kind and isinstance(layer, nn.Linear):
         packed[path] = quantized_rows(tuple(weight.shape), [weight.detach()], kind), precision

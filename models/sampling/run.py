@@ -85,13 +85,13 @@ def sample(
         return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0), latent.get(KEY))
     if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
-    if guider.model.begins_with is not None and sampler.name != "ar_video":
+    if guider.model.begins_with is not None and not sampler.blockwise:
         raise ValueError(f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
                          "sampler of SamplerARVideo")  # fmt: skip
-    if guider.model.step_cache and sampler.name == "ar_video":
+    if guider.model.step_cache and sampler.blockwise:
         raise ValueError("clips that are made block by block take few steps, of which none is reused: leave out "
                          "EasyCache")  # fmt: skip
-    if guider.model.patches and sampler.name == "ar_video":
+    if guider.model.patches and sampler.blockwise:
         raise ValueError("clips that are made block by block have an attention of their own: leave out "
                          "SlidingTileAttention and ScaleROPE")  # fmt: skip
     found = yield from _run(guider, noise, sampler, levels, latent)

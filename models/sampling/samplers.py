@@ -21,6 +21,8 @@ class Sampler:
     """Its schedules are made one step longer and lose their last sigma before 0, too close to it for its order."""
     fresh_mask_noise: bool = False
     """What a noise mask protects is noised with noise of its own, not the initial one."""
+    blockwise: bool = False
+    """It makes a video block by block, each from those before it."""
 
 
 SAMPLERS: dict[str, Sampler] = {

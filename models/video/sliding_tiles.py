@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from torch import Tensor
 
 from pipegraph.kernels.attention import attention
-from pipegraph.kernels.hooks_diffusers import of_clip, self_attention
+from pipegraph.kernels.hooks_diffusers import attended, self_attention
 from pipegraph.kernels.tiled_attention import Size, tiled_attention, tiles_of
 
 from ..model import Model
@@ -56,11 +56,11 @@ class SlidingTiles:
         """
         if getattr(network, "_parallel_config", None) is not None:
             raise ValueError("sliding tiles and --parallel cannot be used together: several processes share the tokens")
-        kinds = {of_clip(part) for part in network.modules()} - {""}
+        kinds = {attended(part) for part in network.modules()} - {""}
         if len(kinds) != 1:
             name = type(network).__name__
             raise ValueError(f"sliding tiles are for networks of Wan and HunyuanVideo; this is a {name}")
-        return cls(tile, window, kinds == {"clip and text"})
+        return cls(tile, window, kinds == {"video and text"})
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:

@@ -190,7 +190,7 @@ def test_xlabs_style_has_no_alpha(tmp_path: Path, flux: Any) -> None:
 
 def test_every_layer_has_a_name_in_the_flux_layout_and_no_two_share_one() -> None:
     network, _ = networks.flux(num_layers=2, num_single_layers=3)
-    named = targets(network)
+    named = targets(network, FLUX)
     own = [t for name, ts in named.items() for t in ts if name.startswith(("double_", "single_blocks", "final_"))]
     own += [named[n][0] for n in ("img_in", "txt_in")]
     own += [named[f"{e}_in_{n}_layer"][0] for e in ("time", "vector", "guidance") for n in ("in", "out")]

@@ -46,6 +46,12 @@ def test_a_nameless_text_encoder_is_the_only_one() -> None:
     assert read_key("text_encoders.transformer.x.alpha", {"": "gemma"}) == Key("gemma", "x", "alpha")
 
 
+HUNYUAN, LTX2, MINIMAX, WAN = (
+    [layout.names for layout in FAMILIES[name].network.layouts]
+    for name in ("hunyuan_video", "ltx2", "minimax_h3", "wan")
+)
+
+
 def rows(layer: str, *parts: tuple[int, int]) -> Target:
     return Target(layer, tuple(slice(*part) for part in parts))
 
@@ -60,7 +66,7 @@ def test_minimax_layers_by_the_names_of_comfyuis_files() -> None:
     block = "transformer_blocks.3"
     widths = {"audio_proj_in": 6, f"{block}.attn.to_out.0": 8, f"{block}.ff.net.0.proj": 20, f"{block}.ff.net.2": 8}
     widths |= {f"{block}.attn.to_q": 8, f"{block}.attn.to_k": 4, f"{block}.attn.to_v": 4}
-    known = spellings(widths)
+    known = spellings(widths, MINIMAX)
     assert known["blocks_3_attn_qkv_proj"] == (
         rows(f"{block}.attn.to_q", (0, 8)), rows(f"{block}.attn.to_k", (8, 12)), rows(f"{block}.attn.to_v", (12, 16))
     )  # fmt: skip
@@ -75,7 +81,7 @@ def test_minimax_layers_by_the_names_of_comfyuis_files() -> None:
 
 def test_ltx_layers_by_the_original_names() -> None:
     both = {"time_embed.linear": 12, "audio_proj_in": 4, "transformer_blocks.0.attn1.to_q": 8}
-    known = spellings(both)
+    known = spellings(both, LTX2)
     assert known["adaln_single_linear"] == (rows("time_embed.linear", (0, 12)),)
     assert known["audio_patchify_proj"] == (rows("audio_proj_in", (0, 4)),)
     assert known["transformer_blocks_0_attn1_to_q"] == (rows("transformer_blocks.0.attn1.to_q", (0, 8)),)
@@ -83,7 +89,7 @@ def test_ltx_layers_by_the_original_names() -> None:
 
 
 def test_the_halves_of_the_last_modulation_are_exchanged() -> None:
-    known = spellings({"norm_out.linear": 10, "context_embedder.proj_in": 4})
+    known = spellings({"norm_out.linear": 10, "context_embedder.proj_in": 4}, HUNYUAN)
     assert known["final_layer_adaLN_modulation_1"] == (rows("norm_out.linear", (5, 10), (0, 5)),)
     assert known["norm_out_linear"] == (rows("norm_out.linear", (0, 10)),)
     assert taken(known["final_layer_adaLN_modulation_1"], 10) == [*range(5, 10), *range(5)]
@@ -91,11 +97,11 @@ def test_the_halves_of_the_last_modulation_are_exchanged() -> None:
 
 def test_wan_layers_by_the_original_names() -> None:
     widths = {"condition_embedder.time_proj": 12, "blocks.0.attn1.to_q": 8, "blocks.0.unheard_of": 4}
-    known = spellings(widths)
+    known = spellings(widths, WAN)
     assert known["time_projection_1"] == (rows("condition_embedder.time_proj", (0, 12)),)
     assert known["blocks_0_self_attn_q"] == (rows("blocks.0.attn1.to_q", (0, 8)),)
     assert "" not in known and known["blocks_0_unheard_of"] == (rows("blocks.0.unheard_of", (0, 4)),)
-    assert "blocks_0_self_attn_q" not in spellings({"blocks.0.attn1.to_q": 8})  # of another family
+    assert "blocks_0_self_attn_q" not in spellings({"blocks.0.attn1.to_q": 8}, HUNYUAN)  # of another family
 
 
 class Net(nn.Module):

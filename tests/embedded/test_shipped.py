@@ -10,12 +10,12 @@ import torch
 from diffusers import FluxControlNetModel, FluxPipeline
 from safetensors import safe_open
 
+from pipegraph.models.checkpoints.parts import part
+from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.embedded.recipe import measure, world
 from pipegraph.models.embedded.recipe.export import card
 from pipegraph.models.embedded.recipe.measure import EMBEDDED
 from pipegraph.models.embedded.recipe.networks import TEXT_TOKENS, pack, unpack
-from pipegraph.models.loading.parts import part
-from pipegraph.models.loading.source import checkpoint
 
 BASE, SCHNELL = EMBEDDED / "flux-tiny", EMBEDDED / "flux-tiny-schnell"
 EDGES, LORA = EMBEDDED / "controlnet/flux-tiny-edges", EMBEDDED / "loras/flux-tiny-flat.safetensors"

@@ -36,7 +36,7 @@ KINDS: Mapping[str, tuple[str | Mapping[str, Any], dict[str, Any], dict[str, Any
     "language model": ("llm_to_image.json", {"steps": 1}, {}),
     "chat": ("chat.json", {"model": "embedded/prompt-writer", "message": "an apple", "max_tokens": 12}, {}),
     "wrong model": ("flux.json", {"model": "embedded/nothing"}, {}),
-    "wrong size": ("flux.json", {"width": 8192, "height": 8191}, {}),
+    "wrong size": ("flux.json", {"width": 8192, "height": 100_000}, {}),
     "failing node": (FAIL, {}, {"nodes": Path(__file__).with_name("failing_node.py")}),
     "wrong node": ({"pipegraph": 1, "nodes": {"x": {"class_type": "Nothing", "inputs": {}}}}, {}, {}),
 }

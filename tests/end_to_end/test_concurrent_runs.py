@@ -27,7 +27,7 @@ def check(count: int, threads: int, out: Path) -> None:
     assert {name.rpartition(" ")[0] for name in failed} == {"wrong model", "wrong size", "wrong node", "failing node"}
     assert all(f"failed with {n.split()[-1]};" in o for n, o in failed.items() if n.startswith("failing node"))
     assert all("embedded/nothing" in o for n, o in failed.items() if n.startswith("wrong model"))
-    assert all("8191" in o for n, o in failed.items() if n.startswith("wrong size"))
+    assert all("100000" in o for n, o in failed.items() if n.startswith("wrong size"))
     assert len({*alone.values()}) > len(alone) // 2
 
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.models.checkpoints.language import abilities, files_of
+from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.tokenizer import Tokenizer
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.models.loading.language import abilities, files_of
-from pipegraph.models.loading.load import Place, load_text_encoders
+from pipegraph.models.loading.place import Place
 
 from .gguf_files import write_gguf
 

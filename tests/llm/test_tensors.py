@@ -19,12 +19,13 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.models.checkpoints.language import files_of as encoder_files_of
+from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.load import files_of, load_llm
 from pipegraph.models.llm.tokenizer import Tokenizer
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.models.loading.language import files_of as encoder_files_of
 from pipegraph.models.loading.language_folder import load_network
-from pipegraph.models.loading.load import Place, load_text_encoders
+from pipegraph.models.loading.place import Place
 
 from .conftest import save_llm
 from .gguf_files import write_gguf

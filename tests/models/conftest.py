@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models.loading.load import Place
+from pipegraph.models.loading.place import Place
 
 _spec = importlib.util.spec_from_file_location("layouts", Path(__file__).with_name("layouts.py"))
 assert _spec and _spec.loader

@@ -24,8 +24,8 @@ def resident(kind: str) -> float:
 def main(file: Path, quantize: str, small: Path) -> None:
     import torch
 
+    from pipegraph.models.checkpoints.parts import part
     from pipegraph.models.loading.networks import build
-    from pipegraph.models.loading.parts import part
 
     torch.set_num_threads(1)
     cpu = torch.device("cpu")

@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from pipegraph.models import paths
+from pipegraph.models.checkpoints.parts import part, parts
 from pipegraph.models.loading.complete import listed
 from pipegraph.models.loading.headers import LoadError
 from pipegraph.models.loading.networks import build
-from pipegraph.models.loading.parts import part, parts
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 CPU = torch.device("cpu")

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
 from pipegraph.models import paths
+from pipegraph.models.checkpoints.load import load_model, load_text_encoders
+from pipegraph.models.checkpoints.parts import parts
+from pipegraph.models.checkpoints.source import recommend
 from pipegraph.models.loading.headers import BLOCKS, LoadError, read_header
-from pipegraph.models.loading.load import Place, load_model, load_text_encoders
-from pipegraph.models.loading.parts import parts
+from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.reading import open_weights
-from pipegraph.models.loading.source import recommend
 from pipegraph.models.model import Model
 
 Kind: Any = gguf.GGMLQuantizationType

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipegraph.models import paths
+from pipegraph.models.checkpoints.parts import parts
+from pipegraph.models.checkpoints.source import recommend
 from pipegraph.models.loading.headers import LoadError, read_header, weight_files
-from pipegraph.models.loading.parts import parts
-from pipegraph.models.loading.source import recommend
 
 
 class Evil:

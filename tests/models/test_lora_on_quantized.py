@@ -19,8 +19,9 @@ from pipegraph.kernels.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.adapters.lora import active, load_lora
+from pipegraph.models.checkpoints.load import load_model, load_text_encoders
 from pipegraph.models.embedded.recipe.networks import grid_ids
-from pipegraph.models.loading.load import Place, load_model, load_text_encoders
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.quantize import kept, quantized_weight
 

@@ -6,7 +6,8 @@ from typing import Any, cast
 import pytest
 import torch
 
-from pipegraph.models.loading.load import Place, load_text_encoders, load_vae
+from pipegraph.models.checkpoints.load import load_text_encoders, load_vae
+from pipegraph.models.loading.place import Place
 from pipegraph.nodes import conditioning, controlnet, loaders, vae
 from pipegraph.runtime.node import NodeSpec, Progress, RunContext, broken_limit
 

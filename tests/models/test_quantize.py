@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models import paths
+from pipegraph.models.checkpoints.load import load_checkpoint, load_model
+from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.embedded.recipe import measure
 from pipegraph.models.embedded.recipe.networks import TextToImage
 from pipegraph.models.embedded.recipe.score import Pixels, score
-from pipegraph.models.loading.load import Place, load_checkpoint, load_model
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.families import FAMILIES
+from pipegraph.models.loading.place import Place
 from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, quantized_weight
 
 SHIPPED = "embedded/flux-tiny"
@@ -44,7 +46,7 @@ def linears(network: nn.Module) -> dict[str, Any]:
 
 
 def test_the_recipe_keeps_what_is_fragile() -> None:
-    flux = "FluxTransformer2DModel"
+    flux = FAMILIES["flux"].network.fragile
     for layer in ("x_embedder", "context_embedder", "proj_out", "norm_out.linear", "transformer_blocks.18.norm1.linear",
                   "transformer_blocks.0.norm1_context.linear", "single_transformer_blocks.37.norm.linear",
                   "time_text_embed.timestep_embedder.linear_1"):  # fmt: skip
@@ -52,11 +54,11 @@ def test_the_recipe_keeps_what_is_fragile() -> None:
     for layer in ("transformer_blocks.0.attn.to_q", "single_transformer_blocks.3.proj_out",
                   "transformer_blocks.1.ff.net.2", "single_transformer_blocks.0.proj_mlp"):  # fmt: skip
         assert not kept(flux, layer, (3072, 3072), "q8"), layer
-    assert not kept("T5EncoderModel", "encoder.block.0.layer.1.DenseReluDense.wo", (128, 256), "w4")
+    assert not kept((), "encoder.block.0.layer.1.DenseReluDense.wo", (128, 256), "w4")
     for layer in ("patch_embed.proj", "lm_head", "blocks.0.adaLN_modulation.1", "model.layers.0.mlp.gate"):
-        assert kept("Some", layer, (8, 8), "q8"), layer
+        assert kept(None, layer, (8, 8), "q8"), layer
     for layer in ("model.layers.0.mlp.gate_proj", "model.layers.0.self_attn.o_proj", "transformer_blocks.0.attn1.to_q"):
-        assert not kept("Some", layer, (8, 8), "q8"), layer
+        assert not kept(None, layer, (8, 8), "q8"), layer
     assert kept(flux, "transformer_blocks.0.attn.to_q", (3072, 3080), "w4") == "its 3080 columns are no groups of 32"
 
 

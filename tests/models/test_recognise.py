@@ -15,9 +15,10 @@ import torch
 from diffusers import AutoencoderKL
 from safetensors.torch import save_file
 
+from pipegraph.models.checkpoints.load import load_model, load_vae
+from pipegraph.models.checkpoints.parts import part, parts
 from pipegraph.models.loading.headers import LoadError, read_header
-from pipegraph.models.loading.load import Place, load_model, load_vae
-from pipegraph.models.loading.parts import part, parts
+from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.recognise import recognise
 
 Shapes = dict[str, tuple[int, ...]]

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from pipegraph.models import paths
-from pipegraph.models.loading.load import Place, load_text_encoders
-from pipegraph.models.loading.source import encoder_files
+from pipegraph.models.checkpoints.load import load_text_encoders
+from pipegraph.models.checkpoints.source import encoder_files
+from pipegraph.models.loading.place import Place
 from pipegraph.models.text import Encoder, TextEncoder, weighted
 from pipegraph.models.words import unread
 

@@ -17,10 +17,11 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
+from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.loading import language_file
 from pipegraph.models.loading.headers import LoadError
 from pipegraph.models.loading.language_file import ties
-from pipegraph.models.loading.load import Place, load_text_encoders
+from pipegraph.models.loading.place import Place
 from pipegraph.models.text import TextEncoder
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.errors import RunError

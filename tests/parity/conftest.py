@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
-from pipegraph.models.loading.load import Place, load_checkpoint
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint
+from pipegraph.models.checkpoints.source import checkpoint
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.paths import EMBEDDED
 from pipegraph.models.sampling.guiders import Guider

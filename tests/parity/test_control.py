@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
+from pipegraph.models.checkpoints.load import load_control_net
 from pipegraph.models.control import Control, ControlNet
 from pipegraph.models.families import flux
-from pipegraph.models.loading.load import Place, load_control_net
+from pipegraph.models.loading.place import Place
 from pipegraph.nodes.controlnet import apply_control_net
 
 # diffusers' FluxControlNetModel uses a class that diffusers itself calls deprecated.

@@ -13,15 +13,16 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from pipegraph.models.families.flux import FLUX
-from pipegraph.models.loading import flux as flux_files
-from pipegraph.models.loading import vae as vae_files
+from pipegraph.models.checkpoints.load import load_checkpoint, load_model, load_text_encoders, load_vae
+from pipegraph.models.checkpoints.parts import parts
+from pipegraph.models.checkpoints.source import checkpoint, recommend
+from pipegraph.models.families.autoencoder_kl import AUTOENCODER_KL
+from pipegraph.models.families.flux import NAMES, network_config
 from pipegraph.models.loading.headers import LoadError, read_header
-from pipegraph.models.loading.load import Place, load_checkpoint, load_model, load_text_encoders, load_vae
 from pipegraph.models.loading.networks import build
-from pipegraph.models.loading.parts import parts
+from pipegraph.models.loading.pieces import Piece
+from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.quantized import pieces_of
-from pipegraph.models.loading.source import checkpoint, recommend
 
 _spec = importlib.util.spec_from_file_location("layouts", Path(__file__).parents[1] / "models" / "layouts.py")
 assert _spec and _spec.loader
@@ -235,11 +236,12 @@ def test_shapes_tell_the_config(weights: dict[str, Tensors], models: Path, folde
 
 def test_real_shapes() -> None:
     """The rotary split that shapes give is FLUX.1's own for its head of 128."""
-    from pipegraph.models.loading.parts import family_configs
+    from diffusers import FluxTransformer2DModel
 
-    known = family_configs(FLUX.id)["transformer"]
-    head = known["attention_head_dim"]
-    assert known["axes_dims_rope"] == [head // 8, (head - head // 8) // 2, (head - head // 8) // 2]
+    with torch.device("meta"):
+        network = FluxTransformer2DModel(num_layers=1, num_single_layers=1)
+    pieces = {n: Piece(Path(), n, tuple(t.shape), "F32", 0) for n, t in network.state_dict().items()}
+    assert network_config(pieces, {})["axes_dims_rope"] == list(network.config.axes_dims_rope)
 
 
 def test_flux_names_equal_diffusers_converter(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_flux_names_equal_diffusers_converter(tmp_path: Path) -> None:
     norms = ["single_blocks.0", "double_blocks.0.img_attn", "double_blocks.0.txt_attn"]
     net |= {f"{n}.norm.{kind}_norm.scale": torch.randn(128) for n in norms for kind in ("query", "key")}
     save_file(net, tmp_path / "x.safetensors")
-    made, unknown = flux_files.from_bfl(pieces_of([read_header(tmp_path / "x.safetensors")]))
+    made, unknown = NAMES.to_class(pieces_of([read_header(tmp_path / "x.safetensors")]))
     assert not unknown
     expected = convert_flux_transformer_checkpoint_to_diffusers(dict(net))
     assert made.keys() == expected.keys()
@@ -279,7 +281,7 @@ def test_vae_names_equal_diffusers_converter(weights: dict[str, Tensors], tmp_pa
     from diffusers.loaders.single_file_utils import convert_ldm_vae_checkpoint
 
     save_file(weights["vae"], tmp_path / "x.safetensors")
-    made, unknown = vae_files.from_ldm(pieces_of([read_header(tmp_path / "x.safetensors")]))
+    made, unknown = AUTOENCODER_KL.layouts[0].names.to_class(pieces_of([read_header(tmp_path / "x.safetensors")]))
     assert not unknown
     expected = convert_ldm_vae_checkpoint(
         dict(weights["vae"]), {"down_block_types": [0] * 4, "up_block_types": [0] * 4}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import pipegraph as pg
-from pipegraph.models.families.minimax import CELL
+from pipegraph.models.families.minimax.networks import CELL
 from pipegraph.models.sampling.latents import resize
 from pipegraph.nodes.latent import (
     empty_latent_image,

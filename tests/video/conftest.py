@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
-from pipegraph.models.loading.load import Place, load_checkpoint
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint
+from pipegraph.models.checkpoints.source import checkpoint
+from pipegraph.models.loading.place import Place
 from pipegraph.models.video.clip import TensorFrames, Video, silent
 from pipegraph.models.video.read import read_video
 from pipegraph.runtime.node import NodeEvent, Saved

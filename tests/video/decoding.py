@@ -10,7 +10,8 @@ import sys
 import torch
 
 from pipegraph.models import paths
-from pipegraph.models.loading.load import Place, load_vae
+from pipegraph.models.checkpoints.load import load_vae
+from pipegraph.models.loading.place import Place
 from pipegraph.models.video.vae import VideoVae
 
 from .memory import peak

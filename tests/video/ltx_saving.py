@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from pipegraph.models.families.ltx import LTXV
-from pipegraph.models.video.ltx_vae import LtxVae
+from pipegraph.models.families.ltx.vae import LtxVae
 from pipegraph.nodes.video_io import save_video
 from pipegraph.nodes.video_wan import vae_decode_video
 

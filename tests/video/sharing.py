@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
-from pipegraph.models.loading.load import load_checkpoint
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint
+from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.parallel import together
 
 from .test_wan import CPU, noise, run, texts

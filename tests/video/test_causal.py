@@ -21,7 +21,7 @@ from pipegraph.models import paths
 from pipegraph.models.causal.memory import Memory
 from pipegraph.models.causal.rollout import Rollout
 from pipegraph.models.causal.stream import RolloutFrames
-from pipegraph.models.loading.load import load_model
+from pipegraph.models.checkpoints.load import load_model
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.noise import ItemNoise, Noise

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.models.families import ALL
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
-from pipegraph.models.skip_layers import _GIVES, SkipLayers
+from pipegraph.models.skip_layers import SkipLayers
 from pipegraph.nodes.guidance import (
     _check,
     cfg_zero_star,
@@ -136,7 +137,7 @@ def test_blocks_of_two_streams(load: Any, tmp_path: Path) -> None:
 
     text = flux_guidance(clip.encode(clip.tokenize("a red apple")), 4.0)
     state = noise(5, channels=model.latent.channels)
-    patch, told = SkipLayers.of(model.network, [0], [0])
+    patch, told = SkipLayers.of(model.network, model.family.network.blocks, [0], [0])
     assert not told
 
     def predict(model: Model) -> Tensor:
@@ -158,6 +159,6 @@ def test_every_known_block_gives_back_what_it_is_said_to() -> None:
         import_module(f"diffusers.models.transformers.transformer_{name}")
         for name in ("flux", "wan", "hunyuan_video", "hunyuan_video15", "ltx", "ltx2")
     ]
-    for name, gives in _GIVES.items():
+    for name, gives in {n: g for family in ALL for n, g in family.network.blocks.items()}.items():
         block = next(getattr(m, name) for m in modules if hasattr(m, name))
         assert set(gives) <= inspect.signature(block.forward).parameters.keys()

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import pipegraph as pg
-from pipegraph.models.loading.load import load_model, load_vae
+from pipegraph.models.checkpoints.load import load_model, load_vae
 from pipegraph.models.vae import finish
 from pipegraph.nodes.conditioning import flux_guidance
 
@@ -153,9 +153,13 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
 def test_loras_name_every_linear_layer_as_the_original_does() -> None:
     """Rows of an original weight that a LoRA would change are those of the layers in diffusers; of both versions."""
     from pipegraph.models.adapters.lora_targets import targets
+    from pipegraph.models.families import FAMILIES
 
-    for network, rename in ((tiny.transformer_1(), tiny.to_original_1), (tiny.transformer_15(), tiny.to_original_15)):
-        known, layers = targets(network), {n: m for n, m in network.named_modules() if isinstance(m, nn.Linear)}
+    for network, rename, family in (
+        (tiny.transformer_1(), tiny.to_original_1, FAMILIES["hunyuan_video"]),
+        (tiny.transformer_15(), tiny.to_original_15, FAMILIES["hunyuan_video_15"]),
+    ):
+        known, layers = targets(network, family), {n: m for n, m in network.named_modules() if isinstance(m, nn.Linear)}
         original = rename({f"{n}.weight": m.weight.detach() for n, m in layers.items()})
         for spelled in (original, tiny.comfyui_spelling(original)):
             reached = set()

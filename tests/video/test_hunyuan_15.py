@@ -13,8 +13,9 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.models.checkpoints.load import load_clip_vision, load_model, load_text_encoders, load_vae
 from pipegraph.models.clip_vision import Seen
-from pipegraph.models.loading.load import Place, load_clip_vision, load_model, load_text_encoders, load_vae
+from pipegraph.models.loading.place import Place
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS

@@ -15,8 +15,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models.loading.load import Place, load_checkpoint, load_text_encoders
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint, load_text_encoders
+from pipegraph.models.checkpoints.source import checkpoint
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels.audit import strict
-from pipegraph.models.loading.load import Place, load_checkpoint
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint
+from pipegraph.models.checkpoints.source import checkpoint
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import save_file
 
 from pipegraph.models.adapters.lora import read_lora
-from pipegraph.models.families.ltx2 import GEMMA, LTX2
-from pipegraph.models.loading import language
+from pipegraph.models.checkpoints import language
+from pipegraph.models.families.ltx.ltx2 import GEMMA, LTX2
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.models.loading.load import Place
+from pipegraph.models.loading.place import Place
 from pipegraph.nodes.video_ltx2 import _text_files, load_text_encoder
 from pipegraph.nodes.video_ltx_prompt import SHOWN, TOLD, text_generate_ltx2_prompt
 from pipegraph.runtime.node import Token
@@ -143,7 +143,7 @@ def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Contex
 def test_what_is_no_gemma(tmp_path: Path, clip: Callable[..., Any], context: Context) -> None:
     clip()
     save_file({"model.layers.0.self_attn.q_proj.weight": torch.zeros(4, 4)}, tmp_path / "text_encoders/a.safetensors")
-    with pytest.raises(LoadError, match=r"a\.safetensors is no Gemma 3"):
+    with pytest.raises(LoadError, match=r"a\.safetensors is no gemma3"):
         load_text_encoder("a.safetensors", "ltx-2-19b-dev.safetensors", context)
     made = gemma_tiny.tensors(gemma_tiny.network(ltx2_tiny.TEXT, ltx2_tiny.LAYERS - 1))
     del made["spiece_model"]

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 import pipegraph as pg
 from pipegraph.access import Access, granted
 from pipegraph.kernels.audit import strict
-from pipegraph.models.families.ltx2 import joined, separated
-from pipegraph.models.families.minimax import SEED
-from pipegraph.models.loading.load import Place, load_checkpoint, load_vae
-from pipegraph.models.loading.source import checkpoint
+from pipegraph.models.checkpoints.load import load_checkpoint, load_vae
+from pipegraph.models.checkpoints.source import checkpoint
+from pipegraph.models.families.ltx.ltx2 import joined, separated
+from pipegraph.models.families.minimax.family import SEED
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample

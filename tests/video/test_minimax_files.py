@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pipegraph.models.checkpoints.load import load_model, load_text_encoders, load_vae
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.models.loading.load import load_model, load_text_encoders, load_vae
 from pipegraph.nodes.video_minimax import empty_minimax_h3_latent
 
 from ..context import Context

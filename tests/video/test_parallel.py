@@ -217,6 +217,6 @@ def test_other_networks_are_refused(tmp_path: Path) -> None:
     from pipegraph.models.parallel import together
 
     alone = nn.Linear(1, 1)
-    assert share(alone) is alone  # one process shares nothing
+    assert share(alone, False) is alone  # one process shares nothing
     with together(0, 1, tmp_path / "store", "cpu"), pytest.raises(ValueError, match="Linear cannot be shared"):
-        share(alone)
+        share(alone, False)

@@ -50,10 +50,11 @@ def test_the_scorer_knows_right_from_wrong() -> None:
 
 @pytest.mark.slow
 def test_the_folder_that_is_written_loads(tmp_path: Path) -> None:
+    from pipegraph.models.checkpoints.load import load_checkpoint
+    from pipegraph.models.checkpoints.source import checkpoint, recommend
     from pipegraph.models.embedded.recipe.video_export import write
     from pipegraph.models.embedded.recipe.video_networks import TextToVideo, autoencoder, generate
-    from pipegraph.models.loading.load import Place, load_checkpoint
-    from pipegraph.models.loading.source import checkpoint, recommend
+    from pipegraph.models.loading.place import Place
 
     torch.manual_seed(0)
     nets, vae = TextToVideo.fresh(), autoencoder()

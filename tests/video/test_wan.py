@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models.loading.load import Place, load_model, load_text_encoders, load_vae
+from pipegraph.models.checkpoints.load import load_model, load_text_encoders, load_vae
+from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample

@@ -14,9 +14,9 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.models.checkpoints.load import load_vae
 from pipegraph.models.families import FAMILIES
-from pipegraph.models.families.wan_variants import WAN_5B
-from pipegraph.models.loading.load import load_vae
+from pipegraph.models.families.wan import WAN_5B
 from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
 from pipegraph.nodes.video_wan_5b import wan22_image_to_video_latent
 

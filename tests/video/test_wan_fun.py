@@ -10,13 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models.families.wan import WAN
-from pipegraph.models.families.wan_forward import forward
-from pipegraph.models.families.wan_variants import WAN_5B
+from pipegraph.models.families.wan import WAN, WAN_5B
+from pipegraph.models.families.wan.forward import forward
+from pipegraph.models.families.wan.fun import POSES, camera_rays, extend
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.model_sampling import Flow
 from pipegraph.models.video.vae import VideoVae
-from pipegraph.models.video.wan_fun import POSES, camera_rays, extend
 from pipegraph.nodes.video_wan_fun import (
     Pose,
     wan22_fun_control_to_video,

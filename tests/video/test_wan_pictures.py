@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
-from pipegraph.models.loading.load import load_model
+from pipegraph.models.checkpoints.load import load_model
 from pipegraph.models.video.read import read_video
 from pipegraph.nodes.sampling import k_sampler_advanced
 from pipegraph.nodes.video_io import save_video

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.models.families.wan.positions import ScaledPositions
 from pipegraph.models.model import Model
-from pipegraph.models.video.wan_positions import ScaledPositions
 from pipegraph.nodes.video_wan_positions import scale_rope
 
 from . import hunyuan_tiny

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 import pipegraph as pg
-from pipegraph.models.families.wan_variants import WAN_VACE
+from pipegraph.models.families.wan import WAN_VACE
 from pipegraph.nodes.video_wan_vace import trim_video_latent, wan_vace_to_video
 
 from ..context import Context

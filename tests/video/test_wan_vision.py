@@ -15,9 +15,9 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.models.checkpoints.load import load_clip_vision
 from pipegraph.models.clip_vision import ClipVision, Seen, fitted
-from pipegraph.models.families.wan import TEXT_TOKENS
-from pipegraph.models.loading.load import load_clip_vision
+from pipegraph.models.families.wan.family import TEXT_TOKENS
 from pipegraph.nodes.clip_vision import clip_vision_encode
 from pipegraph.nodes.video_wan import wan_first_last_frame_to_video, wan_image_to_video
 

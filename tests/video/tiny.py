@@ -106,7 +106,7 @@ def to_original(net: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def residual_autoencoder() -> nn.Module:
     """Wan 2.2's, of 48 channels and cells of 16 x 16 pixels."""
-    from pipegraph.models.families.wan_variants import MEAN_48, STD_48
+    from pipegraph.models.families.wan.vae import MEAN_48, STD_48
 
     return autoencoder(
         base_dim=8, decoder_base_dim=12, z_dim=48, is_residual=True, in_channels=12, out_channels=12, patch_size=2,

@@ -93,7 +93,7 @@ def _conversation(workflow: Workflow, given: dict[str, Any]) -> Conversation:
     from pipegraph.models.llm.conversation import Conversation
     from pipegraph.models.llm.load import load_llm
     from pipegraph.models.llm.sampling import SamplingParams
-    from pipegraph.models.loading.load import Place
+    from pipegraph.models.loading.place import Place
 
     settings = workflow.settings()
     place = Place.of(settings.device, settings.dtype)

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from pipegraph.models import paths
+from pipegraph.models.checkpoints.parts import contents
 from pipegraph.models.loading.card import read_card
-from pipegraph.models.loading.parts import contents
 
 from .show import columns, echo, json_line
 

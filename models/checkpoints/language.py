@@ -1,0 +1,266 @@
+"""Language models that are text encoders: folders in transformers' layout, and single files. Torch-free to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..llm.gguf_families import check_header
+from ..llm.load import SEEING, load_folder
+from ..loading.headers import LoadError, read_header, read_json, weight_files
+from ..loading.language_file import check_file, kind_in, read_network, ties
+from ..loading.language_names import HEADLESS, check_folder
+from ..loading.spiece import GEMMA_CHAT, load_spiece
+from ..loading.tokenizers import carries_spiece
+from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
+from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
+
+if TYPE_CHECKING:
+    from ..family import EncoderFacts
+    from ..llm.llm import LLM
+    from ..loading.detect import Part
+    from ..text import Encoder, TextEncoder
+    from ..text_glyph import GlyphEncoder
+    from .load import Place
+
+KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
+_PREPARATION: Final = "processor/preprocessor_config.json"
+"""Beside a pipeline's text encoder, how pictures are prepared for it."""
+_PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
+"""The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
+_OF_QWEN3: Final = {
+    "patch_size": 16, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
+    "size": {"shortest_edge": 65536, "longest_edge": 16777216},
+}  # fmt: skip
+"""The same of Qwen3-VL."""
+CHATS: Final = {"gemma3_text": GEMMA_CHAT}
+"""Chat templates of the kinds whose files may carry a SentencePiece model."""
+TEXT_OF_VL: Final = "qwen2_5_vl_text"
+_TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
+
+
+def kind_of(path: Path) -> str:
+    """The ``model_type`` of a language model that can be a text encoder; empty if the path is none."""
+    folder = folder_of(path)
+    if folder is not None:
+        return _known(read_json(folder / "config.json").get("model_type"))
+    if not path.is_file():
+        return ""
+    header = read_header(path)
+    return _known(header.metadata.get("general.architecture")) if header.form == "GGUF" else kind_in(header)
+
+
+def _known(kind: Any) -> str:
+    return str(kind) if kind in KINDS else ""
+
+
+def tokenizer_files_of(path: Path, recipes: Sequence[Recipe]) -> list[Path]:
+    """The files of a tokenizer that is not in the file of weights itself.
+
+    Raises:
+        LoadError: it is nowhere; says where it was looked for.
+    """
+    if kind_of(path) in CHATS and carries_spiece(path):
+        return []
+    folder = tokenizer_of(path, recipes)
+    return [f for f in sorted(folder.iterdir()) if f.is_file() and f.suffix != ".safetensors"]
+
+
+def _carries_tokenizer(path: Path) -> bool:
+    return path.is_file() and read_header(path).form == "GGUF"
+
+
+def folder_of(path: Path) -> Path | None:
+    """The folder of the network: the path, or that component of a pipeline; None for what is no folder of one."""
+    inner = path / "text_encoder" if pipeline_index(path) else path
+    return inner if (inner / "config.json").is_file() else None
+
+
+def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
+    """The folder of the tokenizer of a folder or file.
+
+    Raises:
+        LoadError: it is nowhere; says where it was looked for.
+    """
+    folder = folder_of(path) or path.parent
+    places = [folder / "tokenizer"] if path.is_file() else [folder, folder.parent / "tokenizer", folder / "tokenizer"]
+    places += [root / "tokenizers" / recipe.name for root in model_roots() for recipe in recipes]
+    repos = [repo for recipe in recipes for repo in recipe.repos]
+    places += [snapshot / "tokenizer" for repo in repos if (snapshot := hub_snapshot(repo))]
+    for place in places:
+        if any((place / name).is_file() for name in _TOKENIZER):
+            return place
+    raise LoadError(
+        f"no tokenizer for {path} ({' or '.join(_TOKENIZER)}): put it into one of {', '.join(map(str, places))}; or "
+        f"have one of {', '.join(repos)} in {hub_cache()}"
+    )
+
+
+def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
+    """Every file that says something about the encoder, its tokenizer included.
+
+    ``known`` are recipes of encoders that no type of CLIPLoader loads.
+    """
+    folder, kind = folder_of(path), kind_of(path)
+    if _carries_tokenizer(path):
+        check_header(read_header(path))
+        return [path]
+    recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds] + [*known]
+    tokenizer = tokenizer_files_of(path, recipes)
+    if folder is None:
+        check_file(read_header(path), kind)
+        return [path, *tokenizer]
+    check_folder(folder, writes=False)
+    own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
+    own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
+    if pipeline_index(path):
+        from .source import encoder_files
+
+        own += encoder_files(path)
+    return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
+
+
+def abilities(name: str) -> dict[str, bool]:
+    """Whether a text encoder can be shown pictures or hears; nothing is said of what cannot be found."""
+    try:
+        return {"pictures": kind_of(resolve("text_encoders", name)) in SEEING, "sounds": False}
+    except LookupError:
+        return {}
+
+
+def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
+    """The text encoders of a family whose main one is a language model, from files and folders in any order.
+
+    Args:
+        family: Whose.
+        paths: By the names the user gave them. A pipeline folder holds all of them.
+        place: Where they compute.
+
+    Raises:
+        LoadError: a name holds what the family has no use for.
+    """
+    from ..text import TextEncoder
+    from ..text_language import LanguageEncoder
+
+    made: dict[str, Any] = {}
+    for name, path in paths.items():
+        kind = kind_of(path)
+        if not kind:
+            made |= _others(family, name, path, place, made)
+            continue
+        recipe = next((r for r in family.recipes if kind in r.kinds and r.name not in made), None)
+        if recipe is None:
+            wanted = ", ".join(k for r in family.recipes for k in r.kinds)
+            raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
+        llm = _with_eyes(load_llm(path, recipe, name, place), folder_of(path))
+        made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
+        if family.others and pipeline_index(path):
+            made |= _others(family, name, path, place, made)
+    return TextEncoder(family, made, ", ".join(paths))
+
+
+def load_llm(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+    """The language model of a folder in transformers' layout, of a GGUF file or of a safetensors file.
+
+    Raises:
+        LoadError: it is none of the kinds that the recipe is for.
+    """
+    folder = folder_of(path)
+    if folder is None and kind_of(path) not in recipe.kinds:
+        raise LoadError(
+            f"{path} is no {' or '.join(recipe.kinds)}: neither a folder in transformers' layout nor a file of it, "
+            "GGUF or safetensors with names as ComfyUI's files have them (`model.layers.0...`)"
+        )
+    if _carries_tokenizer(path):
+        from ..llm.gguf import load_gguf
+
+        return load_gguf(path, place.device, place.dtype, name=name)
+    if folder is None:
+        return load_file(path, recipe, name, place)
+    tokenizer = tokenizer_of(path, [recipe])
+    if kind_of(path) == TEXT_OF_VL:
+        return _load_text_of_vl(folder, tokenizer, name, place)
+    return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer, encodes=True)
+
+
+def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> LLM:
+    """The text part of a Qwen2.5-VL, as HunyuanVideo 1.5's folders have it: where there are no pictures, a Qwen 2."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from ..llm.llm import LLM
+    from ..llm.tokenizer import Tokenizer
+    from ..loading.language_folder import load_class
+
+    told = {k: v for k, v in read_json(folder / "config.json").items() if k not in ("model_type", "architectures")}
+    rope = told.get("rope_parameters") or told.pop("rope_scaling", None) or {}
+    theta = rope.get("rope_theta") or told.pop("rope_theta", 1e6)
+    rope = {"rope_type": "default", "rope_theta": theta}
+    # There is no output layer: the embedding takes its place, so that nothing is made up.
+    config = Qwen2Config(**told | {"rope_parameters": rope, "tie_word_embeddings": True})
+    network = load_class(Qwen2ForCausalLM, config, folder, place.device, place.dtype, place.quantize)
+    return LLM.of(network, Tokenizer.load(tokenizer), name)
+
+
+def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
+    """The model with what says how pictures are prepared for it, if it sees."""
+    from dataclasses import replace
+
+    if llm.vision is None or llm.vision.processor is not None:
+        return llm
+    file = folder.parent / _PREPARATION if folder else None
+    usual: dict[str, Any] = _OF_QWEN3 if llm.network.config.model_type == "qwen3_vl" else {"size": _PIXELS}
+    vision = llm.vision.prepared(file.parent) if file and file.is_file() else llm.vision.usual(**usual)
+    return replace(llm, vision=vision)
+
+
+def _writes(path: Path, kind: str, llm: LLM) -> bool:
+    """Whether the output layer is in the files, or is the embedding."""
+    folder = folder_of(path)
+    files = weight_files(folder) if folder else [path]
+    if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
+        return True
+    config = llm.network.config
+    if folder:
+        return kind != TEXT_OF_VL and not getattr(config, HEADLESS, False)
+    return ties(kind, config.get_text_config().hidden_size)
+
+
+def load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+    """The language model of a single safetensors file."""
+    from ..llm.llm import LLM
+    from ..llm.tokenizer import Tokenizer
+
+    kind = kind_of(path)
+    if kind in CHATS and carries_spiece(path):
+        tokenizer = load_spiece(path, CHATS[kind])
+    else:
+        tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
+    network = read_network(read_header(path), kind, place.device, place.dtype, place.quantize)
+    return LLM.of(network, tokenizer, name)
+
+
+def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder | GlyphEncoder:
+    from ..loading.tokenizers import find_tokenizer
+    from .load import load_encoder
+
+    if facts.kind != "byt5":
+        return load_encoder(facts, part, find_tokenizer(family, facts, part.origin), place, {})
+    from ..loading.networks import build
+    from ..text_glyph import GlyphEncoder
+
+    return GlyphEncoder(facts, build(part, place.device, place.dtype, place.quantize), place.device)
+
+
+def _others(
+    family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]
+) -> dict[str, Encoder | GlyphEncoder]:
+    """Encoders of other kinds, e.g. CLIP-L."""
+    from .parts import parts
+
+    found = parts(path, tuple(e.kind for e in family.others))
+    wanted = [e for e in family.others if e.kind in found and e.name not in made]
+    if not wanted:
+        names = [r.name for r in family.recipes] + [e.name for e in family.others]
+        raise LoadError(f"{name} holds no further text encoder of {family.title} ({', '.join(names)})")
+    return {facts.name: _other(family, facts, found[facts.kind], place) for facts in wanted}

@@ -1,0 +1,146 @@
+"""From names to the values on the wires: models, text encoders, VAEs and ControlNets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..clip_vision import ClipVision
+from ..control import ControlNet
+from ..families import FAMILIES
+from ..family import EncoderFacts, Family
+from ..loading.card import component, read_card
+from ..loading.detect import Part
+from ..loading.headers import LoadError
+from ..loading.lock import imported
+from ..loading.networks import build
+from ..loading.place import Place
+from ..loading.tokenizers import find_tokenizer, load_tokenizer
+from ..model import Model
+from ..parallel import share
+from ..paths import resolve
+from ..text import Encoder, TextEncoder
+from ..text_families import LANGUAGE_FAMILIES
+from ..vae import Vae
+from ..video.convolution import use_onednn
+from .language import load_language_encoders
+from .parts import ENCODERS, part, parts, stated_vae_config, vae_part
+from .source import Source, scheduler_of
+
+
+def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, Vae]:
+    """The three values of a whole model."""
+    vae = _vae(source.parts["vae"], place)
+    model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
+    if source.family.text:
+        found = load_language_encoders(LANGUAGE_FAMILIES[source.family.text], {source.name: source.path}, place)
+        return replace(model, latent=vae.latent), found, vae
+    encoders = {
+        e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
+        for e in source.family.encoders
+        if e.kind in source.parts
+    }
+    words = tuple(source.card.get("vocabulary", ()))
+    text = TextEncoder(source.family, encoders, source.name, words)
+    return replace(model, latent=vae.latent), text, vae
+
+
+def load_model(name: str, place: Place) -> Model:
+    """A diffusion network alone: a file, a component folder, or that part of a pipeline folder."""
+    path = resolve("diffusion_models", name)
+    model = _model(part(path, "transformer"), place, scheduler_of(path), read_card(path), name)
+    vae, config = model.family.network_of("vae"), stated_vae_config(path, model.family)
+    if (component(path, "vae") / "config.json").is_file():
+        own = part(path, "vae")
+        vae, config = own.network, dict(own.config)
+    return replace(model, latent=vae.latent(config)) if vae and vae.latent and config else model
+
+
+def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
+    """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
+    if language := LANGUAGE_FAMILIES.get(family_id):
+        return load_language_encoders(language, {name: resolve("text_encoders", name) for name in names}, place)
+    family = FAMILIES[family_id]
+    encoders: dict[str, Encoder] = {}
+    wanted = {e.kind: e for e in family.encoders}
+    card: dict[str, Any] = {}
+    for name, path in ((n, resolve("text_encoders", n)) for n in names):
+        found = _encoder_parts(path)
+        card = card or read_card(path)
+        usable = [k for k in found if k in wanted and wanted[k].name not in encoders]
+        if not usable:
+            raise LoadError(f"{name} holds no further text encoder of {family.title} "
+                            f"({', '.join(e.name for e in family.encoders)})")  # fmt: skip
+        for kind in usable:
+            facts, network = wanted[kind], found[kind]
+            folder = find_tokenizer(family, facts, network.origin)
+            encoders[facts.name] = load_encoder(facts, network, folder, place, card)
+    return TextEncoder(family, encoders, ", ".join(dict.fromkeys(names)), tuple(card.get("vocabulary", ())))
+
+
+def load_vae(name: str, place: Place) -> Vae:
+    """A VAE: a file, a component folder, or that part of a pipeline folder; one of sound if there is no other."""
+    return _vae(vae_part(resolve("vae", name)), place, name)
+
+
+def load_control_net(name: str, place: Place) -> ControlNet:
+    """A ControlNet: a file or a component folder."""
+    found = part(resolve("controlnet", name), "controlnet")
+    return ControlNet(build(found, place.device, place.dtype), found.family, place.device, place.dtype, name)
+
+
+def load_clip_vision(name: str, place: Place) -> ClipVision:
+    """A CLIP vision model: a file, a component folder, or that part of a pipeline folder."""
+    found = part(resolve("clip_vision", name), "clip_vision")
+    return ClipVision(build(found, place.device, place.dtype), place.device, place.dtype, name)
+
+
+def _encoder_parts(path: Path) -> dict[str, Part]:
+    return parts(path, ENCODERS)
+
+
+def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
+    family = found.family
+    return Model(
+        network=share(build(found, place.device, place.dtype, place.quantize), found.network.context_parallel),
+        family=family,
+        sampling=family.sampling(found.config, scheduler),
+        latent=family.latent,
+        device=place.device,
+        dtype=place.dtype,
+        recommended=family.recommend(found.config) | dict(card.get("recommend", {})),
+        name=name,
+    )
+
+
+def _vae(found: Part, place: Place, name: str = "") -> Vae:
+    facts = found.network
+    assert facts.latent is not None
+    network, latent = build(found, place.device, place.dtype), facts.latent(found.config)
+    if latent.frames:
+        use_onednn(network)
+    module, _, cls = facts.value.partition(":")
+    dtype = torch.float32 if facts.float32 or facts.keeps_float32 else place.dtype
+    value: type[Vae] = imported(module, cls)
+    return value(network, latent, place.device, dtype, name)
+
+
+def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:
+    """One text encoder that is no language model, with its tokenizer."""
+    pad_to, limit = facts.pad_to, facts.limit
+    if tokens := card.get("text_tokens"):
+        pad_to = limit = int(tokens)
+    if positions := found.config.get("max_position_embeddings"):
+        pad_to, limit = min(pad_to, positions), min(limit, positions)
+    network = build(found, place.device, place.dtype, place.quantize)
+    return Encoder(facts, network, load_tokenizer(tokenizer, facts.kind), place.device, pad_to, limit)
+
+
+__all__ = [
+    "Family", "Place", "load_checkpoint", "load_clip_vision", "load_control_net", "load_model", "load_text_encoders",
+    "load_vae",
+]  # fmt: skip

@@ -1,0 +1,127 @@
+"""What a name given to a loader stands for: all parts of a model, its card, its files. Torch-free.
+
+A checkpoint is a diffusers folder, or a single file. A file that holds only the diffusion network is completed with
+the family's usual VAE and text encoders, where they lie beside it or in the model folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..family import Family
+from ..loading.card import card_file, read_card
+from ..loading.detect import Part
+from ..loading.headers import LoadError, read_json
+from ..loading.tokenizers import find_tokenizer, tokenizer_files
+from ..paths import model_roots, names, resolve
+from . import language
+from .parts import ENCODERS, part, parts
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A whole model in files."""
+
+    path: Path
+    name: str
+    family: Family
+    parts: Mapping[str, Part]
+    tokenizers: Mapping[str, Path]
+    """Folders, or files of weights that hold one, by encoder name."""
+    scheduler: Mapping[str, Any] = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict)
+    """``card.json`` of shipped models: recommendation, length of prompts, words."""
+    completed: tuple[str, ...] = ()
+    """Sentences on parts that were taken from elsewhere."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file that says something about the result."""
+        found = [f for p in self.parts.values() for f in p.files]
+        found += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
+        found += language.files_of(self.path) if self.family.text else []
+        extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
+        return [*found, *(f for f in extra if f.is_file())]
+
+
+def checkpoint(name: str) -> Source:
+    """Everything behind a checkpoint's name.
+
+    Raises:
+        LookupError: no such file.
+        LoadError: a part is missing, or a file cannot be used.
+    """
+    path = resolve("checkpoints", name)
+    family = part(path, "transformer").family
+    found = parts(path)
+    if family.text and not language.kind_of(path):
+        raise LoadError(
+            f"{path} holds no text encoders of {family.title}: load the parts with UNETLoader, "
+            "CLIPLoader or DualCLIPLoader, and VAELoader"
+        )
+    completed = []
+    for kind in ("vae", *(e.kind for e in family.encoders)):
+        if kind not in found and kind in family.files:
+            found[kind] = _companion(path, kind, family)
+            completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
+    found = family.unite(found) if family.unite else found
+    here = [e for e in family.encoders if e.kind in found]
+    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in here}
+    return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
+
+
+def encoder_files(path: Path) -> list[Path]:
+    """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
+    found = parts(path, ENCODERS)
+    files = [f for p in found.values() for f in p.files]
+    for p in found.values():
+        for facts in (e for e in p.family.encoders if e.kind == p.kind):
+            files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
+    card = card_file(path)
+    return [*files, card] if card.is_file() else files
+
+
+def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
+    """Settings for a model: its card's, over those of its family. Reads headers only."""
+    path = resolve(kind, name)
+    network = part(path, "transformer")
+    return network.family.recommend(network.config) | dict(read_card(path).get("recommend", {}))
+
+
+def facts(name: str, kind: str = "checkpoints") -> dict[str, Any]:
+    """What is known of a model before it is loaded: what is recommended for it, and
+
+    ``network``: its diffusion network, a :class:`Part`; ``levels``: how many noise levels its own table has.
+    """
+    path = resolve(kind, name)
+    network = part(path, "transformer")
+    levels = network.family.sampling(network.config, _scheduler(path)).entries
+    return {**recommend(name, kind), "network": network, "levels": levels}
+
+
+def scheduler_of(path: Path) -> dict[str, Any]:
+    """Config of the scheduler of a pipeline folder, empty if there is none."""
+    return _scheduler(path)
+
+
+def _scheduler(path: Path) -> dict[str, Any]:
+    file = path / "scheduler" / "scheduler_config.json"
+    return read_json(file) if file.is_file() else {}
+
+
+def _companion(path: Path, kind: str, family: Family) -> Part:
+    """A part that a single file lacks: beside it, or in the model folders under its usual name."""
+    folder, usual = "vae" if kind == "vae" else "text_encoders", family.files[kind]
+    for name in usual:
+        if (beside := path.parent / name).is_file():
+            return part(beside, kind)
+        if name in names(folder):
+            return part(resolve(folder, name), kind)
+    places = ", ".join(str(root / folder) for root in model_roots())
+    raise LoadError(
+        f"{path.name} holds no {kind}, and there is no {' or '.join(usual)} beside it or in {places}; "
+        "put one there, or load the parts with UNETLoader, CLIPLoader or DualCLIPLoader, and VAELoader"
+    )

@@ -1,0 +1,167 @@
+"""HunyuanVideo's autoencoders: 1.5's decodes a latent frame at a time, 1.0's decodes in tiles of time.
+
+1.5's (AutoencoderKLHunyuanVideo15) is causal throughout: each convolution keeps the two frames before, and attention,
+at 1/16 of the size, keeps the keys and values of all frames before. So decoding frame by frame is decoding the whole.
+1.0's (AutoencoderKLHunyuanVideo) norms a clip over time, so each frame sees the whole clip; tiles of time fade into one
+another, as in diffusers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pipegraph.kernels.attention import attention
+
+from ...vae import tile_starts
+from ...video.vae import VideoVae, blended
+
+KeyValues = list[tuple[Tensor, Tensor]]
+"""Keys and values [B, 1, frames * H * W, C] of the frames so far; empty or one pair."""
+
+
+def attend_by_frame(q: Tensor, k: Tensor, v: Tensor, before: KeyValues | None = None) -> Tensor:
+    """Attention of each frame to itself and all frames before.
+
+    Args:
+        q: Queries [B, T, H * W, C]; keys and values likewise.
+        k: Keys.
+        v: Values.
+        before: What :data:`KeyValues` says of earlier frames; these frames' are added, in place.
+    """
+    kept: KeyValues = [] if before is None else before
+    found = []
+    for i in range(q.shape[1]):
+        kept.append((k[:, i : i + 1], v[:, i : i + 1]))
+        keys, values = (torch.cat(tensors, 2) for tensors in zip(*kept, strict=True))
+        kept[:] = [(keys, values)]
+        found.append(attention(q[:, i : i + 1], keys, values))
+    return torch.cat(found, 1)
+
+
+def attend_15(block: Any, x: Tensor, before: KeyValues | None = None) -> Tensor:
+    """What the attention block of 1.5's autoencoder computes for x [B, C, T, H, W], without its mask."""
+    y = block.norm(x)
+    q, k, v = (layer(y).flatten(3).movedim(1, -1) for layer in (block.to_q, block.to_k, block.to_v))
+    shown: Tensor = block.proj_out(attend_by_frame(q, k, v, before).movedim(-1, 1).reshape(x.shape))
+    return shown + x
+
+
+def middle_1(block: Any, x: Tensor) -> Tensor:
+    """What the middle block of 1.0's autoencoder computes for x [B, C, T, H, W], without its mask."""
+    x = block.resnets[0](x)
+    for layer, resnet in zip(block.attentions, block.resnets[1:], strict=True):
+        if layer is not None:
+            y = layer.group_norm(x.flatten(2)).mT
+            q, k, v = (part(y).unflatten(1, (x.shape[2], -1)) for part in (layer.to_q, layer.to_k, layer.to_v))
+            y = layer.to_out[0](attend_by_frame(q, k, v).flatten(1, 2)).mT.reshape(x.shape)
+            x = (y + x) / layer.rescale_output_factor
+        x = resnet(x)
+    return x
+
+
+@dataclass(frozen=True, eq=False)
+class HunyuanVideo15Vae(VideoVae):
+    """1.5's: frame by frame."""
+
+    def _memory(self, network: Any) -> _Memory:
+        return _Memory(network)
+
+
+class _Memory:
+    """1.5's decoder in the middle of a clip: what its layers have to know of the frames before."""
+
+    def __init__(self, network: Any) -> None:
+        self._decoder = network.decoder
+        self._frames: dict[Any, Tensor] = {}
+        self._attended: dict[Any, KeyValues] = {}
+        self._first = True
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Pixels, about -1..1, of the next latent frame [1, C, 1, h, w]: 1 frame, then 4."""
+        decoder = self._decoder
+        x = self._conv(decoder.conv_in, z) + z.repeat_interleave(decoder.repeat, dim=1)
+        middle = decoder.mid_block
+        x = self._resnet(middle.resnets[0], x)
+        for block, resnet in zip(middle.attentions, middle.resnets[1:], strict=True):
+            x = x if block is None else attend_15(block, x, self._attended.setdefault(block, []))
+            x = self._resnet(resnet, x)
+        for level in decoder.up_blocks:
+            for resnet in level.resnets:
+                x = self._resnet(resnet, x)
+            for upsampler in level.upsamplers or ():
+                x = self._upsample(upsampler, x)
+        pixels = self._conv(decoder.conv_out, decoder.conv_act(decoder.norm_out(x)))
+        self._first = False
+        return pixels
+
+    def _conv(self, layer: Any, x: Tensor) -> Tensor:
+        *sides, back, _ = layer.time_causal_padding
+        before = self._frames.get(layer, x[:, :, :1].expand(-1, -1, back, -1, -1))
+        x = torch.cat([before, x], 2)
+        self._frames[layer] = x[:, :, x.shape[2] - back :].clone()
+        found: Tensor = layer.conv(F.pad(x, (*sides, 0, 0), mode=layer.pad_mode))
+        return found
+
+    def _resnet(self, block: Any, x: Tensor) -> Tensor:
+        y = self._conv(block.conv1, block.nonlinearity(block.norm1(x)))
+        y = self._conv(block.conv2, block.nonlinearity(block.norm2(y)))
+        return y + (x if block.conv_shortcut is None else block.conv_shortcut(x))
+
+    def _upsample(self, layer: Any, x: Tensor) -> Tensor:
+        """Channels become pixels, and frames but for the first, which stays one."""
+        y, unpack = self._conv(layer.conv, x), layer._dcae_upsample_rearrange
+        found: Tensor
+        if not layer.add_temporal_upsample:
+            found = unpack(y, 1, 2, 2) + unpack(x.repeat_interleave(layer.repeats, dim=1), 1, 2, 2)
+        elif self._first:
+            half = unpack(y, 1, 2, 2)[:, : y.shape[1] // 8]
+            found = half + unpack(x, 1, 2, 2).repeat_interleave(layer.repeats // 2, dim=1)
+        else:
+            found = unpack(y, 2, 2, 2) + unpack(x, 2, 2, 2).repeat_interleave(layer.repeats, dim=1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class HunyuanVideoVae(VideoVae):
+    """1.0's: in tiles of time."""
+
+    times: tuple[int, int] = (16, 4)
+    """Frames a tile is long, and by how many it overlaps with the next; as diffusers has it."""
+
+    def in_time(self, length: int, overlap: int) -> HunyuanVideoVae:
+        """The same with other tiles of time, in whole latent frames; an overlap of at most half a tile."""
+        cell = self.latent.frames
+        length = max(2 * cell, length // cell * cell)
+        return replace(self, times=(length, max(cell, min(overlap, length // 2) // cell * cell)))
+
+    @torch.no_grad()
+    def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
+        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], a tile of time after the other, on the CPU."""
+        h, w = z.shape[-2:]
+        places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
+        length, shared = (frames // self.latent.frames for frames in self.times)
+        step = length - shared if z.shape[2] > length else z.shape[2]
+        tail: Tensor | None = None
+
+        def decode(part: Tensor) -> Tensor:
+            with torch.autocast(self.device.type, enabled=False):
+                found: Tensor = network.decoder(network.post_quant_conv(part))
+            return found
+
+        # A tile begins with the latent frame before its own; what has no other is no tile.
+        for i in range(0, max(1, z.shape[2] - 1), step):
+            found = blended(z[:, :, i : i + length + 1], places, tile, overlap, [decode] * len(places))
+            if tail is not None:
+                found = found[:, :, 1:]
+                share = min(tail.shape[2], found.shape[2])
+                fade = (torch.arange(share) / max(1, share))[:, None, None]
+                found[:, :, :share] = tail[:, :, :share] * (1 - fade) + found[:, :, :share] * fade
+            own = step * self.latent.frames + (tail is None)
+            tail = found[:, :, own:]
+            yield found[:, :, :own]

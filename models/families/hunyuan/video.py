@@ -1,0 +1,114 @@
+"""HunyuanVideo: rectified flow on video latents [B, C, T, H, W], two streams and then one, guidance as an input.
+
+Facts: the config of hunyuanvideo-community/HunyuanVideo; the recipe equals diffusers' HunyuanVideoPipeline
+(tests/video/test_hunyuan.py). Text: states of Llama 3, without padding, and CLIP-L's pooled vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...family import Family, Inputs, LatentFormat
+from ...text_families import LANGUAGE_FAMILIES
+from ..encoders import CLIP_L
+from .networks import TRANSFORMER
+from .vae_networks import VAE
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ...control import Control
+    from ...sampling.model_sampling import ModelSampling
+
+DEFAULT_GUIDANCE = 6.0
+"""Told to the network where no FluxGuidance says another."""
+
+
+def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
+    """Noise levels: the scheduler's shift, else 7; the network is told 1000 sigma."""
+    from ...sampling.model_sampling import Flow
+
+    return Flow(shift=float(scheduler.get("shift", 7.0)), multiplier=1000)
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Text, pooled vector and guidance for states of x's shape [B, C, T, H, W]."""
+    import torch
+
+    config, pooled = network.config, extras.get("pooled_output")
+    if pooled is None:
+        raise ValueError("HunyuanVideo needs the pooled vector of a CLIP-L text encoder too: use DualCLIPLoader")
+    if config.in_channels != x.shape[1] or config.image_condition_type:
+        raise ValueError("this network begins with a given picture (HunyuanVideo image to video); not supported yet")
+    check_text(text, config.text_embed_dim)
+    if pooled.shape[-1] != config.pooled_projection_dim:
+        raise ValueError(
+            f"the pooled vector has {pooled.shape[-1]} numbers, this network reads {config.pooled_projection_dim}: is "
+            "this its own CLIP?"
+        )
+    batched = {"encoder_hidden_states": text, "pooled_projections": pooled.to(text)}
+    if config.guidance_embeds:
+        guidance = 1000 * float(extras.get("guidance", DEFAULT_GUIDANCE))
+        batched["guidance"] = torch.full([len(text)], guidance, device=text.device, dtype=text.dtype)
+    return Inputs(batched)
+
+
+def check_text(text: Tensor, width: int) -> None:
+    """Say before the first step what would fail in the middle of it."""
+    if text.shape[-1] != width:
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token, this network reads {width}: is this its own text encoder?"
+        )
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    import torch
+    import torch.nn.functional as F
+
+    patch, (h, w) = network.config.patch_size, x.shape[-2:]
+    state = F.pad(x, (0, -w % patch, 0, -h % patch, 0, 0), mode="circular") if h % patch or w % patch else x
+    text = inputs.batched["encoder_hidden_states"]
+    mask = torch.ones(text.shape[:2], dtype=torch.bool, device=text.device)
+    output: Tensor = network(
+        hidden_states=state, timestep=timestep, encoder_attention_mask=mask, **inputs.batched, return_dict=False
+    )[0]
+    return output[..., :h, :w]
+
+
+def prepare_hint(control: Control, x: Tensor) -> Tensor:
+    """HunyuanVideo has no ControlNets."""
+    raise ValueError("HunyuanVideo has no ControlNets of this kind")
+
+
+def control(*_: Any) -> dict[str, Any]:
+    """HunyuanVideo has no ControlNets."""
+    raise ValueError("HunyuanVideo has no ControlNets of this kind")
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """20 steps, guidance 6, no CFG; 848 x 480, 73 frames at 24 a second, as ComfyUI's template has it."""
+    return {
+        "steps": 20, "cfg": 1.0, "guidance": DEFAULT_GUIDANCE, "sampler_name": "euler", "scheduler": "simple",
+        "shift": 7.0, "width": 848, "height": 480, "length": 73, "fps": 24.0,
+    }  # fmt: skip
+
+
+HUNYUAN_VIDEO = Family(
+    id="hunyuan_video",
+    title="HunyuanVideo",
+    networks=(TRANSFORMER, VAE, CLIP_L),
+    files={"vae": ("hunyuan_video_vae_bf16.safetensors",)},
+    latent=LatentFormat(channels=16, downscale=8, scale=0.476986, patch=2, frames=4),
+    encoders=(),
+    text="hunyuan_video",
+    repos=LANGUAGE_FAMILIES["hunyuan_video"].recipes[0].repos,
+    sampling=sampling,
+    encode=LANGUAGE_FAMILIES["hunyuan_video"].encode,
+    prepare=prepare,
+    call=call,
+    prepare_hint=prepare_hint,
+    control=control,
+    recommend=recommend,
+)

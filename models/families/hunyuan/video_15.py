@@ -1,0 +1,127 @@
+"""HunyuanVideo 1.5: rectified flow on video latents [B, C, T, H, W] of a causal VAE, 16 pixels and 4 frames a cell.
+
+Facts: the configs of hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v and its kin; the recipe equals
+diffusers' HunyuanVideo15Pipeline and HunyuanVideo15ImageToVideoPipeline (tests/video/test_hunyuan_15.py). Text: states
+of Qwen2.5-VL, and of ByT5 for what the prompt has in quotes, both without padding. A picture to begin with comes as
+channels beside the state (its latent, and 1 where a frame is given) and as the states of SigLIP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...family import Family, Inputs, LatentFormat
+from ...text_families import LANGUAGE_FAMILIES
+from ..encoders import BYT5
+from . import video
+from .networks import TRANSFORMER_15
+from .siglip import SIGLIP
+from .vae_networks import VAE_15
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ...sampling.model_sampling import ModelSampling
+
+
+def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
+    """Noise levels: the scheduler's shift, else 7 as ComfyUI has it; the network is told 1000 sigma."""
+    from ...sampling.model_sampling import Flow
+
+    return Flow(shift=float(scheduler.get("shift", 7.0)), multiplier=1000)
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Texts, what is seen in a picture to begin with, and the channels beside states of x's shape [B, C, T, H, W]."""
+    config = network.config
+    if config.use_meanflow:
+        raise ValueError("this network is a super-resolution or few-step model of HunyuanVideo 1.5; not supported yet")
+    if config.in_channels != 2 * x.shape[1] + 1:
+        raise ValueError(
+            f"this network reads {config.in_channels} channels, which is no latent of {x.shape[1]} with a picture and "
+            "a mask beside it: is this its own VAE's latent (EmptyHunyuanVideo15Latent)?"
+        )
+    video.check_text(text, config.text_embed_dim)
+    glyphs = extras.get("conditioning_byt5small")
+    seen = extras.get("clip_vision_output")
+    return Inputs({
+        "encoder_hidden_states": text,
+        "encoder_hidden_states_2": _states("quoted text", glyphs, config.text_embed_2_dim, text),
+        "image_embeds": _states("picture", None if seen is None else seen.last, config.image_embed_dim, text),
+        "beside": _beside(extras, x).to(text),
+    })  # fmt: skip
+
+
+def _states(what: str, given: Tensor | None, width: int, like: Tensor) -> Tensor:
+    """The states that are given [B, T, width], else none: [B, 0, width]."""
+    if given is None:
+        return like.new_zeros(len(like), 0, width)
+    if given.shape[-1] != width:
+        raise ValueError(f"the {what} has {given.shape[-1]} numbers a token, this network reads {width}")
+    return given.to(like)
+
+
+def _beside(extras: Mapping[str, Any], x: Tensor) -> Tensor:
+    """The channels beside the state [1, C + 1, T, H, W]: the latents of given frames, else 0, and 1 where one is given.
+
+    ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1, T, H, W].
+    """
+    import torch
+
+    shape = x.shape[2:]
+    image, mask = extras.get("concat_latent_image"), extras.get("concat_mask")
+    if image is None:
+        return x.new_zeros(1, x.shape[1] + 1, *shape)
+    if image.shape[1:] != (x.shape[1], *shape):
+        raise ValueError(
+            f"the pictures to begin with are a latent {list(image.shape[1:])}, the clip is {[x.shape[1], *shape]}: "
+            "make both with the same node"
+        )
+    given = x.new_ones(1, 1, *shape) if mask is None else (1 - mask).expand(-1, 1, *shape).to(x)
+    return torch.cat([image.to(x) * given, given], 1)
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    import torch
+
+    given = dict(inputs.batched)
+    state = torch.cat([x, given.pop("beside").to(x)], 1)
+    masks = {
+        name: torch.ones(given[states].shape[:2], dtype=torch.bool, device=x.device)
+        for name, states in (
+            ("encoder_attention_mask", "encoder_hidden_states"),
+            ("encoder_attention_mask_2", "encoder_hidden_states_2"),
+        )
+    }
+    output: Tensor = network(hidden_states=state, timestep=timestep, **given, **masks, return_dict=False)[0]
+    return output
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """20 steps at cfg 6, shift 7; 1280 x 720 or 848 x 480 by the network's size, 121 frames at 24 a second."""
+    large = network.get("target_size", 640) > 640
+    return {
+        "steps": 20, "cfg": 6.0, "sampler_name": "euler", "scheduler": "simple", "shift": 7.0,
+        "width": 1280 if large else 848, "height": 720 if large else 480, "length": 121, "fps": 24.0,
+    }  # fmt: skip
+
+
+HUNYUAN_VIDEO_15 = Family(
+    id="hunyuan_video_15",
+    title="HunyuanVideo 1.5",
+    networks=(TRANSFORMER_15, VAE_15, BYT5, SIGLIP),
+    files={"vae": ("hunyuanvideo15_vae_fp16.safetensors",)},
+    latent=LatentFormat(channels=32, downscale=16, scale=1.03682, frames=4),
+    encoders=(),
+    text="hunyuan_video_15",
+    repos=LANGUAGE_FAMILIES["hunyuan_video_15"].recipes[0].repos,
+    sampling=sampling,
+    encode=LANGUAGE_FAMILIES["hunyuan_video_15"].encode,
+    prepare=prepare,
+    call=call,
+    prepare_hint=video.prepare_hint,
+    control=video.control,
+    recommend=recommend,
+)

@@ -1,0 +1,135 @@
+"""What LTX-2 makes sound with: the VAE of spectrograms (AutoencoderKLLTX2Audio) and the vocoder behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ...loading.headers import LoadError
+from ...loading.networks import build
+from ...vae import Step, Vae, Warn
+from ...video.sound import resampled
+
+if TYPE_CHECKING:
+    from ...loading.detect import Part
+    from ...loading.place import Place
+
+
+WINDOW = 1024
+"""Samples that a column of a spectrogram is made of, as in LTX-2's training; diffusers' config does not say it."""
+FAINT = 1e-5
+"""What the logarithm of a spectrogram ends at."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AudioVae(Vae):
+    """Loaded autoencoder of sound: normalized latents [B, channels, time, bins]."""
+
+    vocoder: Any
+
+    @property
+    def bins(self) -> int:
+        """Rows of a latent."""
+        return int(self.network.config.mel_bins // self.network.mel_compression_ratio)
+
+    @property
+    def per_second(self) -> float:
+        """Columns of a latent for a second."""
+        config = self.network.config
+        return float(config.sample_rate / config.mel_hop_length / self.network.temporal_compression_ratio)
+
+    @torch.no_grad()
+    def sound(self, latent: Tensor) -> dict[str, Any]:
+        """The AUDIO of latents [B, C, L, bins].
+
+        Raises:
+            ValueError: they are no latents of this VAE's.
+        """
+        wanted = (self.latent.channels, self.bins)
+        if latent.ndim != 4 or (latent.shape[1], latent.shape[3]) != wanted:
+            raise ValueError(
+                f"latents of sound are [batch, {wanted[0]}, time, {wanted[1]}], this one is {list(latent.shape)}: take "
+                "audio_latent of LTXVSeparateAVLatent"
+            )
+        rows = latent.float().transpose(1, 2).flatten(2)
+        mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
+        raw = (rows * std + mean).unflatten(2, wanted).transpose(1, 2)
+        spectrum = self.network.decode(raw.to(self.device, self.dtype), return_dict=False)[0]
+        wave = self.vocoder(spectrum.to(next(self.vocoder.parameters()).dtype)).float().cpu()
+        return {"waveform": wave, "sample_rate": int(self.vocoder.config.output_sampling_rate)}
+
+    @torch.no_grad()
+    def heard(self, audio: dict[str, Any]) -> Tensor:
+        """The normalized latents [B, C, L, bins] of an AUDIO; mono is heard by all channels.
+
+        Raises:
+            ValueError: it has other channels than this VAE reads, or is too short.
+        """
+        config, wave = self.network.config, audio["waveform"].float().cpu()
+        channels = int(config.in_channels)
+        if wave.shape[1] not in (1, channels):
+            raise ValueError(f"the sound has {wave.shape[1]} channels, this VAE reads 1 or {channels}")
+        wave = resampled(wave, int(audio["sample_rate"]), int(config.sample_rate)).expand(-1, channels, -1)
+        if wave.shape[2] <= WINDOW // 2:
+            raise ValueError(f"the sound is too short: {wave.shape[2]} samples at {config.sample_rate} Hz; at least "
+                             f"{WINDOW // 2 + 1} are needed")  # fmt: skip
+        spectrum = self._spectrum(wave).to(self.device, self.dtype)
+        raw = self.network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
+        mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
+        rows = (raw.transpose(1, 2).flatten(2) - mean) / std
+        made: Tensor = rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
+        return made
+
+    def _spectrum(self, wave: Tensor) -> Tensor:
+        """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
+        from transformers.audio_utils import mel_filter_bank
+
+        config = self.network.config
+        bank = mel_filter_bank(
+            WINDOW // 2 + 1, config.mel_bins, 0.0, config.sample_rate / 2, config.sample_rate, norm="slaney",
+            mel_scale="slaney",
+        )  # fmt: skip
+        lines = torch.stft(
+            wave.flatten(0, 1), WINDOW, config.mel_hop_length, window=torch.hann_window(WINDOW), return_complex=True
+        )
+        bands = lines.abs().mT @ torch.from_numpy(bank).float()
+        made: Tensor = bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
+        return made
+
+    def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
+        raise ValueError("this VAE is of sound, not of pictures")
+
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+        raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
+
+    def decode_tiled_steps(
+        self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
+    ) -> Generator[Step, None, Tensor]:
+        raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
+
+
+def sounding(vae: Any) -> AudioVae:
+    """The VAE, if it is one of sound."""
+    if not isinstance(vae, AudioVae):
+        raise ValueError("this VAE is of pictures: connect LTXVAudioVAELoader")
+    return vae
+
+
+def audio_vae(parts: Mapping[str, Part], place: Place, path: Path, name: str) -> AudioVae:
+    """The VAE of sound with the vocoder, from the parts of a checkpoint.
+
+    Raises:
+        LoadError: it holds only one of them, or none.
+    """
+    if missing := {"audio_vae", "vocoder"} - parts.keys():
+        raise LoadError(f"{path} holds no {' and no '.join(sorted(missing))}: is it a checkpoint of LTX-2?")
+    network, vocoder = (build(parts[kind], place.device, place.dtype) for kind in ("audio_vae", "vocoder"))
+    facts = parts["audio_vae"].network
+    assert facts.latent is not None
+    latent = facts.latent(parts["audio_vae"].config)
+    return AudioVae(network, latent, place.device, place.dtype, name, vocoder=vocoder)

@@ -1,0 +1,143 @@
+"""LTX-2: picture and sound made together, rectified flow on the tokens of a clip and of its spectrogram.
+
+The latent of both is one row of numbers, [B, 1, N]: the clip's [128, T, h, w], then the sound's [8, L, 16], as
+``shapes`` of the LATENT says. Facts: the configs of Lightricks/LTX-2; the recipe equals diffusers' LTX2Pipeline
+(tests/video/test_ltx2.py). Text: what the connectors make of Gemma 3's states, for the clip and for the sound, side by
+side. Each token has a noise level of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from ...family import Family, Inputs, LatentFormat
+from ...text_families import Recipe
+from . import video
+from .networks2 import AUDIO_VAE, CONNECTORS, TRANSFORMER, VAE, VOCODER, WIDER_VOCODER
+from .vae_networks import CELL, CHANNELS, FRAMES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ...text import Encoder, Tokens
+
+Shapes = Sequence[Sequence[int]]
+"""Of the clip's latent and the sound's, without the batch."""
+DEFAULT_FPS = 24.0
+GEMMA = Recipe(
+    name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",)
+)  # fmt: skip
+"""How its language model is read: all states, as many as it has."""
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors [B, ...] as one [B, 1, N]."""
+    import torch
+
+    return torch.cat([p.flatten(1) for p in parts], 1)[:, None]
+
+
+def separated(row: Tensor, shapes: Shapes) -> list[Tensor]:
+    """The inverse of :func:`joined`."""
+    pieces = row[:, 0].split([prod(shape) for shape in shapes], 1)
+    return [p.reshape(len(row), *shape) for p, shape in zip(pieces, shapes, strict=True)]
+
+
+def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
+    """The states [1, T, D + E] for clip and sound, side by side."""
+    if not encoders:
+        raise ValueError("LTX-2's text encoder is no part of its checkpoint: load it with LTXAVTextEncoderLoader")
+    [(name, encoder)] = encoders.items()
+    return encoder.states(tokens[name]), {}
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Text and the places of the tokens of clip and sound, for states of x's shape [B, 1, N]."""
+    import torch
+
+    shapes, config = extras.get("latent_shapes"), network.config
+    if shapes is None:
+        raise ValueError("LTX-2 makes picture and sound together: join their latents with LTXVConcatAVLatent")
+    own = (config.in_channels, config.audio_in_channels)
+    if (shapes[0][0], shapes[1][0] * shapes[1][2]) != own:
+        raise ValueError(f"this network reads clips of {own[0]} channels and sound of {own[1]}, not {list(shapes)}")
+    widths = [config.caption_channels] * 2
+    if not config.use_prompt_embeddings:
+        widths = [config.cross_attention_dim, config.audio_cross_attention_dim]
+    if text.shape[-1] != sum(widths):
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token, this network reads {sum(widths)}: load its text encoder "
+            "with LTXAVTextEncoderLoader"
+        )
+    (_, t, h, w), (_, length, _) = shapes
+    fps = float(extras.get("frame_rate", DEFAULT_FPS))
+    places = network.rope.prepare_video_coords(1, t, h, w, x.device, fps=fps)
+    guides = extras.get("keyframe_idxs")
+    if guides is not None and guides.shape[2]:
+        places = torch.cat([places[:, :, : -guides.shape[2]], _cells(guides, fps).to(places)], 2)
+    clip, sound = text.split(widths, -1)
+    mask = extras.get("attention_mask")
+    mask = text.new_ones(1, text.shape[1]) if mask is None else mask.to(text)
+    batched = {
+        "encoder_hidden_states": clip, "audio_encoder_hidden_states": sound, "encoder_attention_mask": mask,
+        "audio_encoder_attention_mask": mask, "video_coords": places,
+        "audio_coords": network.audio_rope.prepare_audio_coords(1, length, x.device),
+    }  # fmt: skip
+    return Inputs(batched, {"shapes": shapes})
+
+
+def _cells(places: Tensor, fps: float) -> Tensor:
+    """Beginnings [1, 3, n] of the cells of guides as beginnings and ends [1, 3, n, 2], with time in seconds."""
+    import torch
+
+    ends = places + places.new_tensor([FRAMES, CELL, CELL])[:, None]
+    ends[:, 0] = torch.where(places[:, 0] == 0, 1, ends[:, 0])
+    cells = torch.stack([places, ends], -1)
+    cells[:, 0] /= fps
+    return cells
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - latent for the state x [B, 1, N] at timestep (1000 sigma) [B] or [B, 1, N]."""
+    shapes = inputs.shared["shapes"]
+    clip, sound = separated(x, shapes)
+    times = timestep, timestep
+    if timestep.ndim > 1:
+        of_clip, of_sound = separated(timestep, shapes)
+        times = of_clip[:, 0].flatten(1), of_sound[:, 0, :, 0]
+        timestep = timestep.amax((1, 2))
+    made, heard = network(
+        hidden_states=clip.flatten(2).mT, audio_hidden_states=sound.transpose(1, 2).flatten(2), timestep=times[0],
+        audio_timestep=times[1], sigma=timestep, use_cross_timestep=network.prompt_modulation, **inputs.batched,
+        return_dict=False,
+    )  # fmt: skip
+    return joined([made.mT.reshape(clip.shape), heard.unflatten(2, (shapes[1][0], -1)).transpose(1, 2)])
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """20 steps of Euler at cfg 4; 1280 x 704, 121 frames at 24 a second."""
+    return video.recommend(network) | {
+        "steps": 20, "cfg": 4.0, "width": 1280, "height": 704, "length": 121, "fps": DEFAULT_FPS
+    }  # fmt: skip
+
+
+LTX2 = Family(
+    id="ltx2",
+    title="LTX-2",
+    networks=(TRANSFORMER, VAE, AUDIO_VAE, VOCODER, WIDER_VOCODER, CONNECTORS),
+    files={"vae": ("ltx-2-video-vae.safetensors",)},
+    latent=LatentFormat(channels=CHANNELS, downscale=CELL, frames=FRAMES),
+    encoders=(),
+    repos=("Lightricks/LTX-2",),
+    sampling=video.sampling,
+    encode=encode,
+    prepare=prepare,
+    call=call,
+    prepare_hint=video.prepare_hint,
+    control=video.control,
+    token_times=True,
+    joint=True,
+    recommend=recommend,
+)

@@ -1,0 +1,46 @@
+"""The value on a LATENT_UPSCALE_MODEL wire: a network that makes latents of LTX-Video larger, or longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ...loading.networks import build
+from .vae import LtxVae
+
+if TYPE_CHECKING:
+    from ...loading.detect import Part
+    from ...loading.place import Place
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LatentUpscaler:
+    """A loaded upscaler of latents. Never changed."""
+
+    network: Any
+    device: torch.device
+    dtype: torch.dtype
+    name: str = ""
+
+    @torch.no_grad()
+    def upscale(self, latent: Tensor, vae: Any) -> Tensor:
+        """The latent [B, C, t, h, w] of a clip [B, C, T, h, w], as the VAE normalizes both; float32 on the CPU.
+
+        Raises:
+            ValueError: the latent is none that this network takes, or the VAE is of another family.
+        """
+        if not isinstance(vae, LtxVae):
+            raise ValueError("this network upscales latents of LTX-Video: connect the VAE of an LTX-Video model")
+        vae.check(latent)
+        if latent.shape[1] != self.network.config.in_channels:
+            raise ValueError(f"{self.name} reads {self.network.config.in_channels} channels, not {latent.shape[1]}")
+        raw = vae.raw(latent.float()).to(self.device, self.dtype)
+        return vae.normalized(torch.cat([self.network(z[None]).float().cpu() for z in raw]))
+
+
+def upscaler(part: Part, place: Place, name: str) -> LatentUpscaler:
+    """An upscaler of latents from its part of a file or folder."""
+    return LatentUpscaler(build(part, place.device, place.dtype), place.device, place.dtype, name)

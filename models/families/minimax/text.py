@@ -1,0 +1,142 @@
+"""What MiniMax-H3's text encoder (Qwen3-VL) makes of a prompt and the pictures and sounds that are given with it.
+
+Before the prompt there is a line for each: ``<Picture 1>: `` and the picture, ``<Audio 1>: `` alone, ``<Video 1>: ``
+and pairs of its frames with their seconds. What the encoder sees of a picture, its first and last mark included, is
+rows of the clip to the network; all else is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from ...llm.vision import check_sight
+from ...text_language import LanguageEncoder
+from .layout import CLIP, TEXT
+
+if TYPE_CHECKING:
+    from ...text import TextEncoder
+
+RATE: Final = 2
+"""Frames a second that the encoder sees of a video of 24."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Something that is given with a prompt."""
+
+    kind: str
+    """``Picture``, ``Audio`` or ``Video``."""
+    frames: Tensor | None = None
+    """Of a picture [1, H, W, 3], of a video [n, H, W, 3] at 24 a second, in 0..1; None for sound."""
+
+
+@torch.no_grad()
+def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list[list[Any]]:
+    """The CONDITIONING of a prompt with what is given.
+
+    Raises:
+        ValueError: this is no text encoder of MiniMax-H3.
+    """
+    encoder = next(iter(clip.encoders.values()), None)
+    if clip.family.id != "minimax" or not isinstance(encoder, LanguageEncoder):
+        raise ValueError(f"{clip.name} is no text encoder of MiniMax-H3: load it with CLIPLoader, type minimax")
+    tokens = clip.tokenize(prompt)
+    seen = [one for one in shown if one.kind == "Picture" or one.frames is not None]
+    if not shown:
+        return clip.encode(tokens)
+    line = _Line(encoder)
+    for one in shown:
+        line.add(one)
+    [own] = tokens.values()
+    line.text(own.ids)
+    ids = torch.tensor([line.ids], device=encoder.source.device)
+    inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if seen:
+        inputs |= {k: v.to(ids.device) for k, v in line.pixels().items()}
+        inputs["mm_token_type_ids"] = torch.tensor([line.types], device=ids.device)
+    with encoder.adapted():
+        states = encoder.read(encoder.network.model, **inputs)
+    return [[states, {"token_kinds": torch.tensor(line.kinds)}]]
+
+
+class _Line:
+    """The tokens of what is given and of the prompt, as they come."""
+
+    def __init__(self, encoder: LanguageEncoder) -> None:
+        self.ids: list[int] = []
+        self.kinds: list[int] = []
+        self.types: list[int] = []
+        """transformers' own kinds: text, picture, video."""
+        self._llm = encoder.source
+        self._counts: dict[str, int] = {}
+        self._pixels: dict[str, list[Tensor]] = {}
+
+    def text(self, ids: Sequence[int]) -> None:
+        self.ids += ids
+        self.kinds += [TEXT] * len(ids)
+        self.types += [0] * len(ids)
+
+    def add(self, one: Shown) -> None:
+        """The line of something that is given."""
+        self._counts[one.kind] = self._counts.get(one.kind, 0) + 1
+        self._written(f"<{one.kind} {self._counts[one.kind]}>: ")
+        if one.frames is None:
+            return
+        if one.kind == "Picture":
+            self._seen(one.frames[:1], "image", 1)
+            return
+        frames = one.frames[:: 24 // RATE]
+        times = [i / RATE for i in range(len(frames))]
+        if len(frames) % 2:  # the tower reads two at a time
+            frames, times = torch.cat([frames, frames[-1:]]), [*times, times[-1]]
+        pairs = [(a + b) / 2 for a, b in list(pairwise(times))[::2]]
+        self._seen(frames, "video", 2, [f"<{time:.1f} seconds>" for time in pairs])
+
+    def pixels(self) -> Mapping[str, Tensor]:
+        """What the tower reads, of all that is seen."""
+        return {name: torch.cat(parts) for name, parts in self._pixels.items()}
+
+    def _written(self, text: str) -> None:
+        assert self._llm.tokenizer is not None
+        self.text(self._llm.tokenizer.encode(text, control=True))
+
+    def _seen(self, frames: Tensor, kind: str, type: int, before: Sequence[str] = ("",)) -> None:
+        vision, tokenizer = check_sight(self._llm), self._llm.tokenizer
+        assert tokenizer is not None
+        config = vision.config
+        inputs, grid = _patches(vision.processor, frames)
+        names = ("pixel_values", "image_grid_thw") if type == 1 else ("pixel_values_videos", "video_grid_thw")
+        for name, part in zip(names, (inputs, grid), strict=True):
+            self._pixels.setdefault(name, []).append(part)
+        spots = int(grid[0, 1:].prod()) // vision.processor.merge_size**2
+        pad = config.image_token_id if type == 1 else config.video_token_id
+        for label in before:
+            if label:
+                self._written(label)
+            self.ids += [config.vision_start_token_id, *[pad] * spots, config.vision_end_token_id]
+            self.kinds += [CLIP] * (spots + 2)
+            self.types += [0, *[type] * spots, 0]
+
+
+def _patches(processor: Any, frames: Tensor) -> tuple[Tensor, Tensor]:
+    """Patches [n, D] of a picture, or of the pairs of a video's frames, and how many there are in time and space."""
+    from PIL import Image
+
+    arrays = (frames[..., :3].clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
+    read = [processor(images=[Image.fromarray(a)], return_tensors="pt") for a in arrays]
+    grid, values = read[0]["image_grid_thw"], [r["pixel_values"] for r in read]
+    if len(values) == 1:
+        return values[0], grid
+    # A picture's patches hold it twice in time; of a pair, the first half is the first frame's.
+    pairs = []
+    for first, second in zip(values[::2], values[1::2], strict=True):
+        shape = (len(first), 3, processor.temporal_patch_size, -1)
+        a, b = first.view(shape), second.view(shape)
+        pairs.append(torch.stack([a[:, :, 0], b[:, :, 1]], 2).flatten(1))
+    return torch.cat(pairs), torch.tensor([[len(pairs), *grid[0, 1:].tolist()]])

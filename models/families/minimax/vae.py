@@ -1,0 +1,173 @@
+"""MiniMax-H3's VAEs: of clips (AutoencoderKLMiniMaxH3), and of sound (AutoencoderKLMiniMaxH3Audio).
+
+A clip of 17n + 5 frames is 5n + 2 latent frames. The decoder reads 7 latent frames at a time and gives 17 frames; the 5
+that it gives besides fade into the next 17. So decoding is a stream whose memory does not grow with the length, and it
+equals the whole decode. It always works in tiles of 256 pixels that overlap by 64 and more, as in training: other tiles
+give other pictures. Latents on the wire are normalized.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from ...vae import Step, Vae, Warn
+from ...video.sound import resampled
+from ...video.vae import VideoVae
+from .family import SEED
+from .layout import SIDES, frames_of
+
+PIXEL_MEAN: Final = (0.485, 0.456, 0.406)
+PIXEL_STD: Final = (0.229, 0.224, 0.225)
+"""Of pictures in 0..1, by channel: the network reads and gives (picture - mean) / std."""
+CHUNK, READ, FRAMES = 5, 7, 17
+"""Latent frames from one step of the decoder to the next, that it reads in a step, and frames that are then done."""
+
+
+@dataclass(frozen=True, eq=False)
+class MiniMaxVae(VideoVae):
+    """A loaded autoencoder of clips: normalized latents [B, 24, T, h, w]."""
+
+    def frames_of(self, cells: int) -> int:
+        return frames_of(cells)
+
+    def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
+        """The latent [1, 24, T, h, w] of a clip [frames, H, W, 3] in 0..1 of 1 or 17n + 5 frames; others are left out.
+
+        The mean of the posterior, not a sample.
+        """
+        whole = 1 if len(image) < 5 else (len(image) - 5) // FRAMES * FRAMES + 5
+        if whole != len(image):
+            warn(f"{len(image)} frames are encoded as {whole}: a clip has 17n + 5")
+        pixels = image[:whole].movedim(-1, 0)[None]
+        return self._checked(self._encode, pixels, "encoding", warn)
+
+    def given(self, image: Tensor, warn: Warn = print) -> Tensor:
+        """As :meth:`encode`, for what the network is given: a sample of a fixed seed, rounded to float16.
+
+        That is how the networks were trained, and what diffusers' blocks do.
+        """
+        return self._checked(self._encode_given, image.movedim(-1, 0)[None], "encoding", warn)
+
+    def _encode(self, network: Any, pixels: Tensor) -> Tensor:
+        return self._normalized(_posterior(network, pixels).mode())
+
+    def _encode_given(self, network: Any, pixels: Tensor) -> Tensor:
+        drawn = _posterior(network, pixels).sample(generator=torch.Generator().manual_seed(SEED))
+        return self._normalized(drawn.half())
+
+    def _normalized(self, z: Tensor) -> Tensor:
+        mean, std = (self._channels(name, z) for name in ("latents_mean", "latents_std"))
+        normalized: Tensor = (z.float() - mean) / std
+        return normalized
+
+    def _channels(self, name: str, like: Tensor) -> Tensor:
+        """Mean or deviation of the latents, float32 on ``like``'s device."""
+        return torch.tensor(self.network.config[name], device=like.device).reshape(-1, 1, 1, 1)
+
+    @torch.no_grad()
+    def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
+        """Pixels float32 [1, 3, n, H, W] in -1..1 of normalized z [1, C, T, h, w], 17 frames at a time, on the CPU."""
+        mean, std = (self._channels(name, z) for name in ("latents_mean", "latents_std"))
+        raw = (z.float() * std + mean).to(network.post_quant_conv.weight)
+        network = _tiled(network, tile, overlap)
+        total = frames_of(raw.shape[2])
+        if raw.shape[2] == 1:
+            yield self._pixels(network, raw)[:, :, -1:]
+            return
+        short = -(raw.shape[2] - 2) % CHUNK or (CHUNK if raw.shape[2] == 2 else 0)
+        raw = torch.cat([raw, raw[:, :, -1:].expand(-1, -1, short, -1, -1)], 2)
+        tail, done = None, 0
+        for begin in range(0, raw.shape[2] - 2, CHUNK):
+            found = self._pixels(network, raw[:, :, begin : begin + READ])
+            lead = network.frame_pre_padding
+            own, rest = found[:, :, lead : lead + FRAMES], found[:, :, 2 * lead + FRAMES :]
+            if tail is not None:
+                share = tail.shape[2]
+                fade = (torch.arange(share) / share).reshape(-1, 1, 1)
+                own = torch.cat([tail * (1 - fade) + own[:, :, :share] * fade, own[:, :, share:]], 2)
+            tail, own = rest, own[:, :, : total - done]
+            done += own.shape[2]
+            yield own
+        if tail is not None and done < total:
+            yield tail[:, :, : total - done]
+
+    def _pixels(self, network: Any, raw: Tensor) -> Tensor:
+        """A step of the decoder, as pictures in -1..1."""
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            found: Tensor = network._decode_clip(raw).float().cpu()
+        mean, std = (torch.tensor(v).reshape(-1, 1, 1, 1) for v in (PIXEL_MEAN, PIXEL_STD))
+        return (found * std + mean) * 2 - 1
+
+
+def _posterior(network: Any, pixels: Tensor) -> Any:
+    mean, std = (pixels.new_tensor(v).reshape(-1, 1, 1, 1) for v in (PIXEL_MEAN, PIXEL_STD))
+    return network.encode((pixels - mean) / std, return_dict=False)[0]
+
+
+def _tiled(network: Any, tile: int, overlap: int) -> Any:
+    """The network with other tiles, which share all else; ``tile`` 0: as it is."""
+    if not tile:
+        return network
+    made, cell = copy.copy(network), network.spatial_compression_ratio
+    made.enable_tiling(tile * cell, tile * cell, overlap * cell, overlap * cell)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class MiniMaxSoundVae(Vae):
+    """A loaded autoencoder of sound: normalized latents [B, 32, 2, L], 40 a second, of two channels."""
+
+    def sound(self, latent: Tensor) -> dict[str, Any]:
+        """The AUDIO of latents.
+
+        Raises:
+            ValueError: they are no latents of this VAE's.
+        """
+        if latent.ndim != 4 or tuple(latent.shape[1:3]) != (self.latent.channels, SIDES):
+            raise ValueError(
+                f"latents of MiniMax-H3's sound are [batch, {self.latent.channels}, {SIDES}, time], this one is "
+                f"{list(latent.shape)}"
+            )
+        waves = [self._checked(self._decode, z[None], "decoding sound") for z in latent]
+        return {"waveform": torch.cat(waves), "sample_rate": int(self.network.config.sampling_rate)}
+
+    def heard(self, audio: Mapping[str, Any]) -> Tensor:
+        """The latent [1, 32, 2, L] of an AUDIO, of its first sound: the mean of the posterior.
+
+        What has not two channels is heard from both sides, the mean of all.
+        """
+        wave, rate = audio["waveform"][:1].float(), int(self.network.config.sampling_rate)
+        wave = wave if wave.shape[1] == SIDES else wave.mean(1, keepdim=True)
+        wave = resampled(wave, int(audio["sample_rate"]), rate)
+        return self._checked(self._encode, wave.expand(-1, SIDES, -1), "encoding sound")
+
+    def _encode(self, network: Any, wave: Tensor) -> Tensor:
+        mean, std = self._channels(network, wave.device)
+        z: Tensor = network.encode(wave.movedim(1, 0), return_dict=False)[0].mode()
+        return ((z - mean) / std).movedim(0, 1)[None]
+
+    def _channels(self, network: Any, device: Any) -> tuple[Tensor, Tensor]:
+        mean, std = (torch.tensor(network.config[k], device=device)[:, None] for k in ("latents_mean", "latents_std"))
+        return mean, std
+
+    def _decode(self, network: Any, z: Tensor) -> Tensor:
+        mean, std = self._channels(network, z.device)
+        wave: Tensor = network.decode(z[0].movedim(1, 0) * std + mean, return_dict=False)[0]
+        return wave.movedim(1, 0)
+
+    def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
+        raise ValueError("this VAE is of sound, not of pictures")
+
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+        raise ValueError("this VAE is of sound: use VAEDecodeAudio")
+
+    def decode_tiled_steps(
+        self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
+    ) -> Generator[Step, None, Tensor]:
+        raise ValueError("this VAE is of sound: use VAEDecodeAudio")

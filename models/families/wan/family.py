@@ -1,0 +1,237 @@
+"""Wan 2.1 and 2.2: rectified flow on video latents [B, C, T, H, W] of a causal VAE, a frame and then four a cell.
+
+Facts: the configs of Wan-AI/Wan2.1-T2V-14B-Diffusers and its kin; the recipe equals diffusers' WanPipeline and
+WanImageToVideoPipeline (tests/video/test_wan.py). Text: the states of UMT5, which does not see its padding; beyond the
+prompt they are 0. A picture to begin (and end) with comes as channels beside the state: 4 that say which frames are
+given, then their latent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...family import EncoderFacts, Family, Inputs, LatentFormat
+from ..encoders import CLIP_VISION, UMT5
+from .forward import forward
+from .networks import TRANSFORMER
+from .vae import MEAN, STD, VAE
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ...sampling.model_sampling import ModelSampling
+    from ...text import Encoder, Tokens
+
+UMT5_FILES = ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")
+TEXT_TOKENS = 512
+"""Of every prompt, with its padding."""
+MASK_CHANNELS = 4
+"""Of the channels beside the state: one for each frame of a latent cell, 1 where the frame is given."""
+
+
+def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
+    """Noise levels: the scheduler's shift, else 8 as ComfyUI has it; the network is told 1000 sigma."""
+    from ...sampling.model_sampling import Flow
+
+    return Flow(shift=float(scheduler.get("flow_shift", scheduler.get("shift", 8.0))), multiplier=1000)
+
+
+def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
+    """UMT5's states [1, T, D], 0 where there is padding."""
+    states = encoders["umt5xxl"].states(tokens["umt5xxl"]).clone()
+    states[:, tokens["umt5xxl"].used :] = 0
+    return states, {}
+
+
+def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
+    """Text, and what a model that is given pictures reads beside the state, for states of x's shape [B, C, T, H, W]."""
+    config = network.config
+    check_text(config, text)
+    batched = {"encoder_hidden_states": text}
+    wanted = config.in_channels - x.shape[1]
+    if wanted:
+        batched["beside"] = _beside(network, extras, x, wanted).to(text)
+    elif extras.get("control_latent") is not None:
+        raise ValueError("this network follows no clip (WanFunControlToVideo is for Wan's Fun Control models)")
+    elif extras.get("concat_latent_image") is not None:
+        raise ValueError(
+            "this network makes clips of text alone: give it no picture to begin with (use an i2v model, or for the 5B "
+            "model Wan22ImageToVideoLatent)"
+        )
+    batched |= _of_fun_models(network, extras, x, text)
+    seen = extras.get("clip_vision_output")
+    if config.image_dim is not None:
+        batched |= _with_seen(config, text, seen)
+    elif seen is not None:
+        raise ValueError("this network reads nothing of a CLIP vision model: leave clip_vision_output unconnected")
+    return Inputs(batched)
+
+
+def check_text(config: Any, text: Tensor) -> None:
+    """ValueError if the text is not for this network."""
+    if text.shape[-1] != config.text_dim:
+        raise ValueError(
+            f"the text has {text.shape[-1]} numbers a token, this network reads {config.text_dim}: is this its own "
+            "text encoder?"
+        )
+
+
+def padded(network: Any, x: Tensor) -> Tensor:
+    """A state [B, C, T, H, W] with whole tokens: what is missing to the right and below comes from the other side."""
+    import torch.nn.functional as F
+
+    _, rows, columns = network.config.patch_size
+    h, w = x.shape[-2:]
+    return F.pad(x, (0, -w % columns, 0, -h % rows, 0, 0), mode="circular") if h % rows or w % columns else x
+
+
+def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
+    """The text [B, 512, D] and the states of CLIP vision, for networks that attend to both (Wan 2.1 image to video).
+
+    diffusers' attention takes the last 512 tokens for the text.
+    """
+    import torch.nn.functional as F
+
+    if seen is None:
+        raise ValueError(
+            "this network reads what a CLIP vision model sees in the first picture: connect CLIPVisionEncode to "
+            "clip_vision_output (of WanFirstLastFrameToVideo: one for each picture)"
+        )
+    states = seen.penultimate.to(text)
+    if states.shape[-1] != config.image_dim:
+        raise ValueError(
+            f"the CLIP vision model's states have {states.shape[-1]} numbers a token, this network reads "
+            f"{config.image_dim}: it wants clip_vision_h"
+        )
+    if config.pos_embed_seq_len not in (None, states.shape[1], 2 * states.shape[1]):
+        raise ValueError(
+            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last picture, or "
+            f"half as many of one, there are {states.shape[1]}: connect a CLIPVisionEncode for each picture to "
+            "WanFirstLastFrameToVideo"
+        )
+    padded = F.pad(text, (0, 0, 0, TEXT_TOKENS - text.shape[1]))
+    return {"encoder_hidden_states": padded, "encoder_hidden_states_image": states}
+
+
+def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
+    """The channels beside the state [1, channels, T, H, W], of Wan's models and of the Fun models made from them.
+
+    These are, in this order, the clip to follow, which frames are given, and the given frames; 0 where there is none.
+    ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
+    """
+    import torch
+
+    c = x.shape[1]
+    layouts = {
+        MASK_CHANNELS + c: ("mask", "concat_latent_image"),
+        2 * c: ("control_latent", "concat_latent_image"),
+        MASK_CHANNELS + 2 * c: ("control_latent", "mask", "concat_latent_image"),
+    }
+    if hasattr(network, "control_adapter"):
+        layouts[c] = ("concat_latent_image",)
+    if channels not in layouts:
+        raise ValueError(f"this network reads {channels} channels beside a latent of {c}; not supported yet")
+    layout = layouts[channels]
+    if extras.get("control_latent") is not None and "control_latent" not in layout:
+        raise ValueError("this network follows no clip (control_video is for Wan's Fun Control models)")
+    found = []
+    for name in layout:
+        if name == "mask":
+            free = extras.get("concat_mask")
+            free = x.new_ones(1, 1, *x.shape[2:]) if free is None else free
+            part = (1 - free).expand(-1, MASK_CHANNELS, *free.shape[2:])
+        else:
+            part = x.new_zeros(1, *x.shape[1:]) if extras.get(name) is None else extras[name]
+        found.append(part.to(x))
+    for name, part in zip(layout, found, strict=True):
+        if part.shape[2:] != x.shape[2:] or (name != "mask" and part.shape[1] != c):
+            what = "clip to follow is" if name == "control_latent" else "pictures to begin with are"
+            raise ValueError(
+                f"the {what} a latent {list(part.shape[1:])}, the clip is {list(x.shape[1:])}: make both with the same "
+                "node"
+            )
+    return torch.cat(found, 1)
+
+
+def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Tensor) -> dict[str, Tensor]:
+    """A picture of reference [1, C, H, W] and a camera's tokens [1, D, T, H, W], where the network has layers for them.
+
+    The camera's entry is [1, 24, T, 8 H, 8 W].
+    """
+    found = {}
+    if (picture := extras.get("reference_latent")) is not None:
+        if not hasattr(network, "ref_conv"):
+            raise ValueError("this network reads no picture of reference: leave ref_image unconnected")
+        if picture.shape[1] != x.shape[1] or picture.shape[3:] != x.shape[3:]:
+            raise ValueError(
+                f"the picture of reference is a latent {list(picture.shape[1:])}, the clip is {list(x.shape[1:])}: "
+                "make both with the same node"
+            )
+        found["reference"] = padded(network, picture)[:, :, 0].to(text)
+    if (camera := extras.get("camera")) is not None:
+        if not hasattr(network, "control_adapter"):
+            raise ValueError(
+                "this network knows no camera: leave camera_conditions unconnected, or use a Fun Camera model"
+            )
+        wanted = [*x.shape[2:3], *(n * 8 for n in x.shape[3:])]
+        if list(camera.shape[2:]) != wanted:
+            raise ValueError(
+                f"the camera is of {list(camera.shape[2:])} latent frames, rows and columns, the clip of {wanted}: "
+                "connect WanCameraEmbedding's width, height and length"
+            )
+        found["camera"] = network.control_adapter(camera.to(text))
+    return found
+
+
+def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
+    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
+    import torch
+
+    given = dict(inputs.batched)
+    beside = given.pop("beside", None)
+    state = padded(network, x if beside is None else torch.cat([x, beside], 1))
+    seen, places = given.get("encoder_hidden_states_image"), network.config.pos_embed_seq_len
+    one_of_two = places and seen is not None and seen.shape[1] < places
+    if one_of_two or "reference" in given or "camera" in given:
+        if timestep.ndim > 1:
+            raise ValueError("a picture of reference and frames that are kept (noise_mask) cannot be used together")
+        found = forward(
+            network, state, timestep, given["encoder_hidden_states"], seen=seen, reference=given.get("reference"),
+            camera=given.get("camera"),
+        )  # fmt: skip
+        return found[..., : x.shape[-2], : x.shape[-1]]
+    if places and seen is not None:  # diffusers wants the two pictures as two rows
+        given["encoder_hidden_states_image"] = seen.unflatten(1, (2, -1)).flatten(0, 1)
+    if timestep.ndim > 1:  # one for each token: that of its first cell
+        _, rows, columns = network.config.patch_size
+        timestep = timestep[:, 0, :, ::rows, ::columns].flatten(1)
+    output: Tensor = network(hidden_states=state, timestep=timestep, **given, return_dict=False)[0]
+    return output[..., : x.shape[-2], : x.shape[-1]]
+
+
+def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
+    """30 steps of UniPC at cfg 6, shift 8; 832 x 480, 33 frames at 16 a second."""
+    return {
+        "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
+        "width": 832, "height": 480, "length": 33, "fps": 16.0,
+        "parallel": not {"vace_layers", "reference_channels", "camera_channels"} & network.keys(),
+    }  # fmt: skip
+
+
+WAN = Family(
+    id="wan",
+    title="Wan",
+    networks=(TRANSFORMER, VAE, UMT5, CLIP_VISION),
+    files={"vae": ("wan_2.1_vae.safetensors",), "umt5": UMT5_FILES},
+    latent=LatentFormat(channels=16, downscale=8, patch=2, frames=4, mean=MEAN, std=STD),
+    encoders=(
+        EncoderFacts("umt5xxl", kind="umt5", folder="text_encoder", pad_to=TEXT_TOKENS, limit=TEXT_TOKENS, masked=True),
+    ),
+    repos=("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan-AI/Wan2.1-T2V-14B-Diffusers", "Wan-AI/Wan2.2-T2V-A14B-Diffusers"),
+    sampling=sampling,
+    encode=encode,
+    prepare=prepare,
+    call=call,
+    recommend=recommend,
+)

@@ -1,0 +1,80 @@
+"""Where a Wan network takes the tokens of a clip to be: its positions scaled and moved, for models made so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any, Final, Self
+
+import torch
+from torch import Tensor
+
+from ...model import Model
+
+THETA: Final = 10000.0
+"""Base of Wan's rotary positions."""
+Axes = tuple[float, float, float]
+"""Of time, rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledPositions:
+    """A patch of models: a token that lies at p is taken to lie at shift + scale p; made by ``of``."""
+
+    scale: Axes
+    shift: Axes
+
+    @classmethod
+    def of(cls, network: Any, scale: Axes, shift: Axes) -> Self:
+        """For a network.
+
+        Raises:
+            ValueError: it cannot be patched.
+        """
+        name = type(network).__name__
+        if type(getattr(network, "rope", None)).__name__ != "WanRotaryPosEmbed":
+            raise ValueError(f"positions are scaled in Wan's networks only; this is a {name}")
+        if getattr(network, "_parallel_config", None) is not None:
+            raise ValueError("scaled positions and --parallel cannot be used together")
+        return cls(scale, shift)
+
+    @contextmanager
+    def around(self, model: Model, state: Tensor) -> Iterator[None]:
+        """Let the calls inside a ``with``, in this thread (context) only, have these positions."""
+        rope = model.network.rope
+        if not isinstance(vars(rope).get("forward"), _Held):
+            rope.forward = _Held(_forward, rope)
+        token = _acting.set(self)
+        try:
+            yield
+        finally:
+            _acting.reset(token)
+
+    def tables(self, rope: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [1, tokens, 1, D] of a state [B, C, T, H, W]."""
+        grid = [n // p for n, p in zip(x.shape[2:], rope.patch_size, strict=True)]
+        parts = []
+        for axis, (count, width) in enumerate(zip(grid, (rope.t_dim, rope.h_dim, rope.w_dim), strict=True)):
+            places = self.shift[axis] + self.scale[axis] * torch.arange(count, dtype=torch.float64)
+            rates = THETA ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+            shape = [1, 1, 1, width]
+            shape[axis] = count
+            parts.append(torch.outer(places, rates).repeat_interleave(2, 1).reshape(shape).expand(*grid, width))
+        angles = torch.cat(parts, 3).reshape(1, prod(grid), 1, -1)
+        return angles.cos().to(rope.freqs_cos), angles.sin().to(rope.freqs_sin)
+
+
+_acting: ContextVar[ScaledPositions | None] = ContextVar("pipegraph_positions", default=None)
+
+
+class _Held(partial[Any]):
+    """The ``forward`` of positions that may be scaled."""
+
+
+def _forward(rope: Any, x: Tensor) -> Any:
+    scaled = _acting.get()
+    return scaled.tables(rope, x) if scaled else type(rope).forward(rope, x)

@@ -1,0 +1,34 @@
+"""Where and in which type networks compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and in which type networks compute."""
+
+    device: torch.device
+    dtype: torch.dtype
+    quantize: str = ""
+    """How the weights of diffusion networks and text encoders are kept (``quantize.FORMATS``); empty: as they are."""
+
+    @classmethod
+    def of(cls, device: str, dtype: str, quantize: str = "") -> Place:
+        """From a run's settings, e.g. ``cuda:0`` and ``auto``."""
+        where = torch.device(device)
+        return cls(where, compute_dtype(dtype, where), quantize)
+
+
+def compute_dtype(name: str, device: torch.device) -> torch.dtype:
+    """What to compute in: as told (``fp32``, ``fp16``, ``bf16``), or ``auto``: float32 on the CPU, else bfloat16."""
+    if name != "auto":
+        return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
+    if device.type == "cpu":
+        return torch.float32
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        return torch.float16
+    return torch.bfloat16
