@@ -1,4 +1,4 @@
-"""Softcaps and sinks of language models reach the layer: the same numbers as transformers' own attention."""
+"""What transformers and diffusers ask of attention reaches the layer: softcaps, sinks, biases, log-sum-exps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from pipegraph.kernels.audit import audit
-from pipegraph.kernels.hooks_transformers import install
+from pipegraph.kernels.hooks_diffusers import _attend_part
+from pipegraph.kernels.hooks_transformers import attend, install
 
 SMALL: dict[str, Any] = dict(
     hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
@@ -46,3 +47,24 @@ def test_equals_eager(make: Any) -> None:
     assert seen.attention == 2
     keep = mask.bool()
     torch.testing.assert_close(got[keep], want[keep], rtol=2e-4, atol=2e-5)
+
+
+def test_a_position_bias_and_a_mask_are_added() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 4, 5, 8)
+    bias, mask = torch.randn(1, 4, 5, 5), torch.zeros(2, 1, 1, 5)
+    mask[1, ..., 3:] = torch.finfo(torch.float32).min
+    got, _ = attend(torch.nn.Identity(), q, k, v, mask, scaling=1.0, is_causal=False, position_bias=bias)
+    want = (q @ k.mT + bias + mask).softmax(-1) @ v
+    torch.testing.assert_close(got, want.transpose(1, 2))
+
+
+def test_a_part_of_the_tokens_comes_with_its_log_sum_exp() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 5, 4, 8)  # (B, S, H, D), as diffusers has them
+    out, lse = _attend_part(None, q, k, v, None, 0.0, False, None, False, True)
+    scores = torch.einsum("bshd,bthd->bhst", q, k) / 8**0.5
+    torch.testing.assert_close(lse, scores.logsumexp(-1).transpose(1, 2))
+    torch.testing.assert_close(out, torch.einsum("bhst,bthd->bshd", scores.softmax(-1), v))
+    alone = _attend_part(None, q, k, v, None, 0.0, False, None, False, False)
+    torch.testing.assert_close(alone, out)

@@ -15,7 +15,7 @@ from PIL import Image
 from pipegraph.kernels.bench.check import check
 from pipegraph.kernels.bench.plot import plot
 from pipegraph.kernels.bench.run import Bench, bench, line, measure, relative
-from pipegraph.kernels.bench.suites import SUITES, Subject
+from pipegraph.kernels.bench.suites import SUITES, Maker, Subject
 from pipegraph.kernels.bench.timing import interleaved, rotate
 from pipegraph.kernels.dispatch import KernelError
 
@@ -54,6 +54,17 @@ def test_every_suite_measures_torch(measured: Bench) -> None:
         else:
             assert row.ms > 0 and row.p10 is not None and row.p90 is not None and row.p10 <= row.ms <= row.p90
             assert row.fraction is not None and row.error is not None and row.error < 5e-2
+
+
+@pytest.mark.parametrize("suite", ["linear", "few-rows"])
+def test_operations_of_linear_layers(suite: str) -> None:
+    subjects = list(SUITES[suite](Maker(CPU)))
+    for subject in subjects:
+        m, n, k = (int(size) for size in subject.shape.split()[0].split("x"))
+        assert subject.flops == 2 * m * n * k
+        if subject.shape.endswith("32-bit"):
+            assert subject.bytes == 4 * (n * k + m * k + m * n)
+    assert len(subjects) > 1
 
 
 def test_saved_and_drawn(measured: Bench, tmp_path: Path) -> None:

@@ -98,6 +98,12 @@ def test_repeats_get_numbers_of_their_own() -> None:
     assert len(plain["samples"]) == 6 and "batch_index" not in plain
 
 
+def test_a_mask_of_fewer_items_covers_each_repeat() -> None:
+    first, second = torch.zeros(1, 1, 8, 8), torch.ones(1, 1, 8, 8)
+    twice = repeat_latent_batch(batch(3, noise_mask=torch.cat([first, second])), 2)
+    assert twice["noise_mask"].mean((1, 2, 3)).tolist() == [0, 1, 0, 0, 1, 0]
+
+
 def test_a_noise_mask_is_put_beside_the_samples() -> None:
     latent = batch(1)
     masked = set_latent_noise_mask(latent, torch.ones(2, 64, 64))

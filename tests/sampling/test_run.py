@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.models.family import LatentFormat
 from pipegraph.models.sampling.guiders import Guider, fit_mask
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
 from pipegraph.models.sampling.noise import Noise, initial_noise
-from pipegraph.models.sampling.run import Report, Sampled, sample
+from pipegraph.models.sampling.run import Report, Sampled, fit_cells, sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.sampling.schedules import sigmas_for
 from pipegraph.models.sampling.steps import Step
@@ -142,6 +143,18 @@ def test_masks_are_resized_and_repeated() -> None:
     stack = torch.stack([torch.zeros(8, 8), torch.ones(8, 8)])
     assert fit_mask(stack, x).flatten(1).mean(1).tolist() == [0, 1, 0, 1]
     assert fit_mask(stack, torch.zeros(2, 16, 3, 8, 8)).shape == (2, 1, 1, 8, 8)
+
+
+def test_an_empty_latent_gets_cells_of_the_models_size() -> None:
+    model = LatentFormat(channels=4, downscale=16, patch=2)
+    empty = torch.zeros(1, 4, 8, 12)
+    assert fit_cells({"samples": empty, "downscale_ratio_spatial": 8}, model).shape == (1, 4, 4, 6)
+    assert fit_cells({"samples": empty}, model) is empty
+    filled = empty + 1
+    assert fit_cells({"samples": filled, "downscale_ratio_spatial": 8}, model) is filled
+    for shape in ((1, 4, 8, 10), (1, 4, 10, 8)):
+        with pytest.raises(ValueError, match="multiples of 32 pixels"):
+            fit_cells({"samples": torch.zeros(shape), "downscale_ratio_spatial": 8}, model)
 
 
 @pytest.mark.parametrize("count", [0, 1])
