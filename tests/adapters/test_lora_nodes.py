@@ -134,6 +134,12 @@ def test_another_kind_of_adapter_is_told_before_anything_runs(tmp_path: Path, lo
         graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": {"lora_name": "lokr.safetensors"}})
 
 
+def test_a_file_without_keys_of_a_lora_is_refused_before_anything_runs(tmp_path: Path, loras: Path) -> None:
+    save_file({"position_ids": torch.zeros(2)}, loras / "other.safetensors")
+    with pytest.raises(pg.GraphError, match="none of its 1 keys fits this model.*no LoRA; e.g. position_ids"):
+        graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": {"lora_name": "other.safetensors"}})
+
+
 def test_a_lora_that_is_cut_off_is_told_before_anything_runs(tmp_path: Path, loras: Path) -> None:
     data = (loras / "network.safetensors").read_bytes()
     (loras / "network.safetensors").write_bytes(data[:-4])

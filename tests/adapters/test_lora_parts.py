@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pipegraph.models.adapters.lora import Factors, Lora, LoraError, LoraFile, read_lora
+from pipegraph.models.adapters.lora import Factors, Lora, LoraError, LoraFile, _low_rank, read_lora
 from pipegraph.models.adapters.lora_keys import Key, read_key
 from pipegraph.models.adapters.lora_targets import Target, spellings
 from pipegraph.models.families import FAMILIES
@@ -186,3 +186,52 @@ def test_the_report_counts_layers_and_whole_differences_of_each_part(tmp_path: P
     assert torch.equal(lora.differences["norm.weight"], tensors["norm.diff"])
     plain = read(file(tmp_path, **dict(list(tensors.items())[:2])), Net()).report()
     assert plain["keys"] == plain["of"] == 2 and "differences" not in plain
+
+
+def test_factors_of_1x1_convolutions_are_matrices(tmp_path: Path) -> None:
+    down, up = numbers(2, 4, seed=1), numbers(4, 2, seed=2)
+    names = ("middle.lora_down.weight", "middle.lora_up.weight")
+    pairs = [(down, up), (down[:, :, None, None], up[:, :, None, None])]
+    for pair in pairs:
+        factors = read(file(tmp_path, **dict(zip(names, pair, strict=True))), Net()).loras["model"].layers["middle"]
+        assert torch.equal(factors.down, down) and torch.equal(factors.up, up)
+    for shape in ((2, 2, 1, 2), (2, 2, 2, 1)):
+        with pytest.raises(LoraError, match="does not make up"):
+            read(file(tmp_path, **dict(zip(names, (torch.ones(shape), up), strict=True))), Net())
+
+
+def test_keys_of_parts_left_out_are_counted(tmp_path: Path) -> None:
+    pair = {"middle.lora_A.weight": numbers(2, 4, seed=1), "middle.lora_B.weight": numbers(4, 2, seed=2)}
+    others = {f"lora_te1_{layer}.alpha": torch.tensor(1.0) for layer in "abc"}
+    warnings = read(file(tmp_path, **pair, **others), Net()).warnings
+    assert "left out, as no such part was given: 3 keys for clip_l" in warnings
+    eyes = {f"lora_unet_vision_model_{layer}.alpha": torch.tensor(1.0) for layer in "abc"}
+    warnings = read(file(tmp_path, **pair, **eyes), Net()).warnings
+    assert "left out, as no such part was given: 3 keys for eyes that are not read" in warnings
+
+
+def test_keys_of_a_nameless_text_encoder_go_to_the_only_one(tmp_path: Path) -> None:
+    prefix = "text_encoders.transformer.middle.lora_"
+    path = file(tmp_path, **{f"{prefix}A.weight": numbers(2, 4, seed=1), f"{prefix}B.weight": numbers(4, 2, seed=2)})
+    loras = read_lora(path, {"model": Net(), "clip_l": Net()}, FAMILIES["flux"]).loras
+    assert list(loras["clip_l"].layers) == ["middle"] and not loras.get("model")
+
+
+@pytest.mark.parametrize(("count", "ending"), [(5, "x4.lora_A.weight"), (7, "x4.lora_A.weight and 2 more")])
+def test_five_keys_that_fit_nothing_are_named(tmp_path: Path, count: int, ending: str) -> None:
+    pair = {"middle.lora_A.weight": numbers(2, 4, seed=1), "middle.lora_B.weight": numbers(4, 2, seed=2)}
+    unknown = {f"x{i}.lora_A.weight": numbers(2, 4, seed=i) for i in range(count)}
+    warning = read(file(tmp_path, **pair, **unknown), Net(), allow_partial=True).warnings[0]
+    assert f": {count} keys: x0." in warning and warning.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("stored", "used"),
+    [(torch.bfloat16, torch.bfloat16), (torch.float32, torch.float32), (torch.float8_e4m3fn, torch.float32)],
+)
+def test_factors_are_used_in_the_type_of_the_weight(stored: torch.dtype, used: torch.dtype) -> None:
+    layer = nn.Linear(4, 4, bias=False)
+    layer.weight = nn.Parameter(layer.weight.detach().to(stored), requires_grad=False)
+    low_rank = _low_rank(layer, [(Factors(numbers(2, 4, seed=1), numbers(4, 2, seed=2), 0.5), 3.0)])
+    assert low_rank.down.dtype == low_rank.up.dtype == used
+    assert torch.equal(low_rank.up, (numbers(4, 2, seed=2) * 1.5).to(used))
