@@ -52,9 +52,10 @@ def test_batches_that_are_made_otherwise_are_left_alone() -> None:
     assert alone({"pipegraph": 1, "nodes": {"1": {"class_type": "LoadImage", "inputs": {"image": "a"}}}}, 1) is None
 
 
-def png(tmp_path: Path, made: Any) -> Path:
+def png(tmp_path: Path, made: Any, **others: Any) -> Path:
     info = PngImagePlugin.PngInfo()
-    info.add_text("pipegraph", json.dumps(made))
+    for key, document in {"pipegraph": made, **others}.items():
+        info.add_text(key, json.dumps(document))
     Image.new("RGB", (2, 2)).save(tmp_path / "a.png", pnginfo=info)
     return tmp_path / "a.png"
 
@@ -65,6 +66,12 @@ def test_a_picture_of_a_batch_is_loaded_as_the_graph_of_that_picture(tmp_path: P
     assert "5_item" not in whole.nodes
     assert one.nodes["5_item"].inputs == {"samples": Link("5", 0), "batch_index": 2, "length": 1}
     assert one.inputs == whole.inputs
+
+
+def test_one_picture_of_a_batch_keeps_the_editors_form(tmp_path: Path) -> None:
+    editor = {"nodes": [], "links": []}
+    for record in ({"graph": GRAPH}, {"graph": GRAPH, "batch_index": 2}):
+        assert load(png(tmp_path, record, workflow=editor)).workflow == editor
 
 
 def test_a_picture_without_empty_latents_is_loaded_whole(tmp_path: Path) -> None:

@@ -233,3 +233,11 @@ def test_a_picture_with_the_editors_form_alone_says_so(tmp_path: Path) -> None:
     Image.new("RGB", (1, 1)).save(tmp_path / "editor.png", pnginfo=texts)
     with pytest.raises(GraphError, match=r"editor\.png: .* form of ComfyUI's editor only.*Export \(API\)"):
         load(tmp_path / "editor.png")
+
+
+@pytest.mark.parametrize("document", [{"title": 3}, {"inputs": {"x": {"type": "INT", "description": 3}}}])
+def test_what_is_no_text_is_shown(document: dict[str, Any]) -> None:
+    with pytest.raises(GraphError) as refused:
+        loads(json.dumps({"pipegraph": 1, "nodes": {}, **document}))
+    problem = refused.value.problems[0]
+    assert problem.got == "3" and "must be text" in problem.message

@@ -117,3 +117,10 @@ def test_media_without_a_graph_are_told_as_that(tmp_path: Path, name: str) -> No
         with pytest.raises(GraphError) as told:
             load(source) if isinstance(source, Path) else loads(source)
         assert [p.code for p in told.value.problems] == ["no_graph_in_picture"]
+
+
+def test_the_comments_of_a_gif_hold_its_graph(tmp_path: Path) -> None:
+    comment = b'workflow:{"nodes": []}\nprompt:{"1": {"class_type": "X", "inputs": {"n": 3}}}'
+    Image.new("RGB", (2, 2)).save(tmp_path / "a.gif", comment=comment)
+    graph = load(tmp_path / "a.gif")
+    assert graph.nodes["1"].inputs == {"n": 3} and graph.workflow == {"nodes": []}

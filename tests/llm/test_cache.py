@@ -10,7 +10,7 @@ import transformers as hf
 from pipegraph.models.llm.cache import KVCache, Working, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
 from pipegraph.models.llm.llm import LLM, Tokens
-from pipegraph.models.llm.pages import PAGE, runs
+from pipegraph.models.llm.pages import PAGE, Pool, runs
 from pipegraph.models.llm.prefill import ContextOverflow, Prefilled, chunks, prefill
 from pipegraph.models.llm.sampling import SamplingParams
 
@@ -188,3 +188,16 @@ def test_chunks_fill_each_step() -> None:
 def test_runs() -> None:
     assert runs([4, 5, 6, 2, 9, 10]) == [(4, 3), (2, 1), (9, 2)]
     assert runs([]) == []
+
+
+def test_memory_for_a_reply_is_reserved_at_once(llama: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, blocks = ready(llama), []
+    allocate = Pool.allocate
+
+    def counted(self: Pool, count: int, *rest: Any) -> Any:
+        blocks.append(count)
+        return allocate(self, count, *rest)
+
+    monkeypatch.setattr(Pool, "allocate", counted)
+    greedy(llama, start, 3 * PAGE)
+    assert blocks == [3]

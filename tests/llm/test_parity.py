@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pipegraph.models.llm.cache import KVCache
+from pipegraph.models.llm.experts import _counts, counting
 from pipegraph.models.llm.express import Express
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import prefill
@@ -90,6 +91,15 @@ def test_the_tokens_of_experts_are_counted(family: str, each: int) -> None:
     assert len(stats.experts) == 3
     assert all(sum(counts) == each * sum(map(len, prompts())) for counts in stats.experts.values())
     assert stats.record()["experts"].keys() == stats.experts.keys()
+
+
+def test_experts_are_counted_for_the_innermost_work_only() -> None:
+    outer: dict[int, torch.Tensor] = {}
+    with counting(outer):
+        with counting({}):
+            pass
+        assert _counts.get() is outer
+    assert _counts.get() is None
 
 
 @pytest.mark.slow

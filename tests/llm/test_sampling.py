@@ -14,6 +14,7 @@ from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.sampling import Chooser, SamplingParams
 from pipegraph.models.llm.speculative import speculate
+from pipegraph.models.llm.stats import Stats
 
 from .networks import finish, language_model, prompts
 
@@ -206,6 +207,22 @@ def test_a_constraint_masks_and_ends_and_no_text_is_lost(llama: LLM, start: Pref
     assert reply.prefilled.cache.lengths == tuple(n + 3 for n in start.cache.lengths)
 
 
+class Shorter(Cycle):
+    """Has nothing more to say to sequence 1 after one token."""
+
+    def mask(self, sequence: int, ids: Sequence[int]) -> Tensor | None:
+        mask = super().mask(sequence, ids)
+        assert mask is not None
+        return mask & (sequence != 1 or not ids)
+
+
+def test_a_constraint_that_ends_one_reply_leaves_the_others_going(llama: LLM, start: Prefilled) -> None:
+    reply = finish(decode(llama, start, SamplingParams(max_tokens=9), constraint=Shorter(), stopper=Spell()))
+    assert reply.tokens.ids == ((7, 8, 9), (7,), (7, 8, 9))
+    assert reply.texts == ("<7><8><9>", "<7>", "<7><8><9>")
+    assert reply.finish == ("constraint",) * 3
+
+
 class EndsAt(Spell):
     """Ends a reply at its third token, which is not shown."""
 
@@ -242,3 +259,15 @@ def test_stats(llama: LLM, start: Prefilled) -> None:
     assert stats.acceptance is None
     assert stats.record().keys() >= {"ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s", "kv_bytes"}
     assert "tok/s" in stats.line()
+
+
+def test_rates() -> None:
+    prefill = Stats(prompt_tokens=30, reused_tokens=10, prefill_s=4.0)
+    both = Stats(reply_tokens=6, decode_s=2.0, first_s=0.5, gaps_s=(0.1, 0.25, 0.9), kv_bytes=3 << 19).after(prefill)
+    assert (both.prefill_rate, both.decode_rate, both.ttft_s, both.gap_s) == (5, 3, 4.5, 0.25)
+    assert both.line() == "30 tok in 4.00 s, 10 reused, 3.0 tok/s, TTFT 4500 ms, KV 1.5 MiB"
+    record = both.record()
+    assert (record["prefill_tokens_per_s"], record["decode_tokens_per_s"]) == (5, 3)
+    assert (record["ttft_ms"], record["inter_token_ms"]) == (4500, 250)
+    assert Stats(drafted=8, accepted=6).acceptance == 0.75 and Stats().acceptance is None
+    assert (Stats().prefill_rate, Stats().decode_rate, Stats().gap_s) == (0, 0, 0)

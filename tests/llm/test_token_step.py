@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import noting, use
+from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.qweight import QWeight
 from pipegraph.models.llm import express
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.session import Session
-from pipegraph.models.llm.token_step import TokenStep
+from pipegraph.models.llm.token_step import TokenStep, _readable
 from pipegraph.models.quantize import quantized
 
 from .networks import finish, make, prompts
@@ -79,3 +81,11 @@ def test_other_choices_and_caches_go_by_the_ops(taken: list[int]) -> None:
     assert not taken
     replies(llm)
     assert len(taken) == STEPS
+
+
+@pytest.mark.parametrize(("group", "readable"), [(32, True), (64, True), (96, False), (16, False)])
+def test_groups_that_the_kernels_read(group: int, readable: bool) -> None:
+    """They find a group by a shift, so that its width is a power of two, and take 32 columns at once."""
+    layer = torch.nn.Linear(192, 64, bias=False)
+    KernelLinear.pack(layer, QWeight.quantize(torch.randn(64, 192), "q8", group=group))
+    assert _readable(layer) is readable
