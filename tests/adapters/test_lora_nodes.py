@@ -136,7 +136,7 @@ def test_another_kind_of_adapter_is_told_before_anything_runs(tmp_path: Path, lo
 
 def test_a_file_without_keys_of_a_lora_is_refused_before_anything_runs(tmp_path: Path, loras: Path) -> None:
     save_file({"position_ids": torch.zeros(2)}, loras / "other.safetensors")
-    with pytest.raises(pg.GraphError, match="none of its 1 keys fits this model.*no LoRA; e.g. position_ids"):
+    with pytest.raises(pg.GraphError, match=r"none of its 1 keys fits this model.*no LoRA; e.g. position_ids"):
         graph(tmp_path, {"class_type": "LoraLoaderModelOnly", "inputs": {"lora_name": "other.safetensors"}})
 
 

@@ -69,7 +69,7 @@ def test_a_picture_of_a_batch_is_loaded_as_the_graph_of_that_picture(tmp_path: P
 
 
 def test_one_picture_of_a_batch_keeps_the_editors_form(tmp_path: Path) -> None:
-    editor = {"nodes": [], "links": []}
+    editor: dict[str, Any] = {"nodes": [], "links": []}
     for record in ({"graph": GRAPH}, {"graph": GRAPH, "batch_index": 2}):
         assert load(png(tmp_path, record, workflow=editor)).workflow == editor
 

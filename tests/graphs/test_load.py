@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from pipegraph.graphs import ready_made, write
-from pipegraph.graphs.errors import GraphError, nearest
-from pipegraph.graphs.load import load, loads
+from pipegraph.graphs.errors import GraphError, Problem, nearest
+from pipegraph.graphs.load import load, loads, plain
 from pipegraph.graphs.schema import Graph, InputRef, Link
+from pipegraph.limits import GRAPH_DEPTH
 
 NATIVE: dict[str, Any] = {
     "pipegraph": 1,
@@ -241,3 +243,33 @@ def test_what_is_no_text_is_shown(document: dict[str, Any]) -> None:
         loads(json.dumps({"pipegraph": 1, "nodes": {}, **document}))
     problem = refused.value.problems[0]
     assert problem.got == "3" and "must be text" in problem.message
+
+
+def test_problems_say_where_they_are() -> None:
+    assert loads('{"pipegraph": 1, "nodes": {}}', "a.json").source == "a.json"
+    with pytest.raises(GraphError) as refused:
+        loads("{}", "a.json")
+    assert refused.value.problems[0].place == "a.json"
+    with pytest.raises(GraphError) as refused:
+        loads('{"a": {"class_type": "X"}, "b": {"inputs": {}}}')
+    assert refused.value.problems[0].node == "b"
+
+
+def test_a_problem_in_one_line() -> None:
+    problem = Problem(
+        code="x", message="is wrong", node="3", title="Sampler", input="cfg", got="2", wanted="1", hint="Do."
+    )
+    assert str(problem) == 'node "3" (Sampler), input "cfg": is wrong; got 2; wanted 1. Do.'
+    assert str(Problem(code="x", message="is wrong")) == "is wrong"
+
+
+def test_copies_of_json_values() -> None:
+    value = {"a": [1, 2.5, None, True], "b": {"c": "d"}}
+    assert plain(value) == value
+    deep: Any = 1
+    for _ in range(GRAPH_DEPTH):
+        deep = [deep]
+    assert plain(deep) == deep
+    for wrong in ([deep], {1: "a"}, {"a": 1, 2: 3}, math.inf, {1, 2}):
+        with pytest.raises(ValueError, match=r"nested deeper|no JSON"):
+            plain(wrong)
