@@ -168,6 +168,7 @@ class Runner:
     def child(self, tests: Sequence[str], seconds: int, reached: Path | None) -> None:
         """Run tests; there is no way back."""
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
