@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pipegraph.folders import cache_folder
+
 
 def proven(op: str, backend: str, source: str, device: str) -> bool:
     """True if this version of a back end has passed on this kind of device."""
@@ -47,12 +49,7 @@ def version_of(package: str) -> str:
 
 
 def _file() -> Path:
-    folder = os.environ.get("PIPEGRAPH_CACHE")
-    if not folder:
-        from platformdirs import user_cache_path
-
-        folder = str(user_cache_path("pipegraph"))
-    return Path(folder, "proven_kernels.json")
+    return cache_folder() / "proven_kernels.json"
 
 
 def _read() -> dict[str, str]:

@@ -9,9 +9,10 @@ A name is looked up below the roots of its kind, in this order:
 4. the local Hugging Face cache, for names like ``org/name`` or ``org/name/file.safetensors``;
 5. paths that the user named for this run (``pipegraph.access``).
 
-For ``input`` the other roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder. Whatever the name,
-the file it leads to (links followed) must lie below a root or below a path that the user named. An error never tells
-whether a file exists outside of these.
+For ``input`` the other roots are ``PIPEGRAPH_INPUT``, or else ``./input`` and the current folder; names of pictures
+that a program passed in memory begin with ``memory/`` and are in no list. Whatever the name, the file it leads to
+(links followed) must lie below a root or below a path that the user named. An error never tells whether a file exists
+outside of these.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from pipegraph.access import current
+from pipegraph.folders import MEMORY, memory_inputs
 
 FOLDERS: Final = {
     "checkpoints": ("checkpoints",),
@@ -76,6 +78,8 @@ class _Root:
     prefix: str = ""
     deep: bool = True
     """List subfolders too."""
+    listed: bool = True
+    """Whether names of files in it may be shown."""
 
 
 class NotFound(LookupError):
@@ -117,7 +121,7 @@ def _resolve(kind: str, name: str, allowed: Set[Path]) -> Path:
 def names(kind: str) -> list[str]:
     """Every name of this kind that :func:`resolve` finds, shipped ones first."""
     found: dict[str, None] = {}
-    for root in _roots(kind):
+    for root in [root for root in _roots(kind) if root.listed]:
         listed = sorted(name for name in _listed(kind, root) if _is_open(kind, root, name))
         found.update(dict.fromkeys(listed))
     if kind in _HUB_MARK:
@@ -155,15 +159,15 @@ def hub_snapshot(repo: str) -> Path | None:
 
 def searched(kind: str) -> list[Path]:
     """The folders in which a name of this kind is looked for."""
-    return [r.folder for r in _roots(kind)] + ([hub_cache()] if kind != "input" else [])
+    return [r.folder for r in _roots(kind) if r.listed] + ([hub_cache()] if kind != "input" else [])
 
 
 def _roots(kind: str) -> list[_Root]:
     if kind == "input":
-        examples = _Root(EXAMPLES, "embedded/")
-        if given := os.environ.get("PIPEGRAPH_INPUT"):
-            return [examples, *(_Root(Path(p).expanduser()) for p in given.split(os.pathsep) if p)]
-        return [examples, _Root(Path("input")), _Root(Path("."), deep=False)]
+        roots = [_Root(Path("input")), _Root(Path("."), deep=False)]
+        if folders := os.environ.get("PIPEGRAPH_INPUT"):
+            roots = [_Root(Path(p).expanduser()) for p in folders.split(os.pathsep) if p]
+        return [_Root(EXAMPLES, "embedded/"), *roots, _Root(memory_inputs(), MEMORY, listed=False)]
     shipped = [_Root(EMBEDDED, "embedded/")]
     if (own := EMBEDDED / FOLDERS[kind][0]).is_dir():
         shipped.insert(0, _Root(own, "embedded/"))
@@ -291,6 +295,8 @@ def _not_found(kind: str, name: str, clean: str) -> NotFound:
 
 def _advice(kind: str, name: str, known: Iterable[str], nearly: bool) -> str:
     """What there is instead, and how to get more; short where a name is nearly right."""
+    if kind == "input" and name.startswith(MEMORY):
+        return "This picture was given in memory by a program; they are kept for 7 days after they were last given."
     if kind == "input":
         return "A file elsewhere must be named on the command line, or its folder in PIPEGRAPH_INPUT."
     if nearly:

@@ -165,8 +165,8 @@ class _Check(NodeCheck):
         if port.type == "INT" and type(value) is str and value == "random":
             self.random.add(port.name)
             return None
-        if value is None:
-            return None
+        if value is None or value is BAD:
+            return value
         if type(value) is str and value == "auto":
             return value
         try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipegraph.access import Access
+from pipegraph.graphs.errors import GraphError, Problem
 from pipegraph.graphs.schema import Graph
 
 from .catalog import Catalog, Entry
@@ -61,6 +62,24 @@ class CheckedGraph:
     """What the run may read, and where the names in it lead."""
     autos: Mapping[str, Sequence[Resolved]] = field(default_factory=dict)
     """By node id, what each ``auto`` of the nodes that may run became."""
+
+    def outputs_only(self) -> CheckedGraph:
+        """The same, of which only what the graph's outputs need is run: no output nodes, nothing is saved.
+
+        Raises:
+            GraphError: it has no outputs, or one of them needs a node that saves.
+        """
+        if not self.outputs:
+            what = "the graph has no outputs, so a run that saves nothing gives nothing"
+            hint = 'Add "outputs" to the graph, or let it save.'
+            raise GraphError([Problem(code="no_outputs", message=what, hint=hint)])
+        only = replace(self, roots=tuple(dict.fromkeys(id for id, _ in self.outputs.values())))
+        saving = [node for node in only.needed()[0] if node.entry.spec.saves]
+        if saving:
+            what, hint = "an output of the graph needs this node, which saves", "Take the output from a node before it."
+            problem = Problem(code="output_saves", message=what, hint=hint)
+            raise GraphError([replace(problem, node=node.id, title=node.title) for node in saving])
+        return only
 
     def needed(self) -> tuple[list[CheckedNode], set[str]]:
         """The nodes that the roots may need, in order, and the ids of those needed for certain, by no lazy link."""

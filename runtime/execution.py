@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
+from pipegraph.folders import cache_folder
 from pipegraph.graphs.errors import Problem, message_of, shown
 
 from . import files, process_state, sharing
@@ -20,7 +21,6 @@ from .catalog import Entry
 from .context import Context, Given, Linked, Wanted
 from .errors import Cancelled, RunError
 from .events import Event, EventLog, ListenerFailed
-from .hashes import cache_folder
 from .node import NodeEvent, Preview, Progress, Saved, Text, Token
 from .plan import Plan, Step
 from .returned import outputs_of
@@ -36,7 +36,7 @@ NO_MEMORY: Final = (
 """What libraries that raise a RuntimeError for it say."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What a run gave."""
 
@@ -62,6 +62,15 @@ class Result:
     def record(self) -> dict[str, Any]:
         """The run record, as JSON values."""
         return record_of.record(self.plan, self.run, self.notes)
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(self.outputs) or "none"
+        return f"<Result {self.run_id}: outputs {outputs}; {len(self.files)} files saved>"
+
+    def _repr_html_(self) -> str:
+        from .html import of_result
+
+        return of_result(self)
 
 
 class Execution:

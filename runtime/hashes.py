@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from pipegraph.folders import cache_folder
+
 from .files import replace_file
 
 SMALL: Final = 1 << 16
@@ -23,15 +25,6 @@ SMALL: Final = 1 << 16
 SETTLED_NS: Final = 2_000_000_000
 """A file changed less than this ago may change again within one tick of its clock: it is not remembered."""
 MAX_ENTRIES: Final = 20_000
-
-
-def cache_folder() -> Path:
-    """Folder for what pipegraph remembers: ``$PIPEGRAPH_CACHE``, else the user's cache folder."""
-    if folder := os.environ.get("PIPEGRAPH_CACHE"):
-        return Path(folder)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("pipegraph")
 
 
 class FileHashes:

@@ -83,7 +83,7 @@ def outputs(cls: type[T]) -> type[T]:
 def node(
     id: str,
     *,
-    category: str,
+    category: str = "",
     title: str = "",
     effect: Effect = "pure",
     version: int = 1,
@@ -99,7 +99,7 @@ def node(
 
     Args:
         id: ComfyUI's class name where ComfyUI has the node, CamelCase otherwise.
-        category: Folder in menus, e.g. ``image/transform``.
+        category: Folder in menus, e.g. ``image/transform``; must be given.
         title: Name for people; the id split into words if empty.
         effect: See ``Effect``.
         version: Raise it when the same inputs give another result.
@@ -110,10 +110,20 @@ def node(
         changes: See ``NodeSpec.changes``.
         check_model: See ``NodeSpec.check_model``.
         size: See ``NodeSpec.size``.
+
+    Raises:
+        DeclarationError: the declaration is wrong; says where, what and how to mend it.
     """
+    if not isinstance(id, str) or not id:
+        code = getattr(id, "__code__", None)
+        where = f"{code.co_filename}:{code.co_firstlineno}" if code else repr(id)
+        raise DeclarationError(where, "a node needs an id", 'write `@node("MyNode", category="...")`')
 
     def declare(fn: Callable[P, R]) -> Callable[P, R]:
         spec = _read(fn, id, output)
+        if not category:
+            fix = 'write the folder in menus: `category="image"`'
+            raise DeclarationError(spec["where"], f"node `{id}` has no category", fix)
         words = title or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", id)
         fn.node_spec = NodeSpec(  # type: ignore[attr-defined]
             id=id, category=category, title=words, effect=effect, version=version, output_node=output_node,

@@ -63,7 +63,7 @@ class Step(NamedTuple):
     """Input -> content hash of what it names."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
     """Everything a runner needs."""
 
@@ -84,6 +84,14 @@ class Plan:
     warnings: Sequence[str] = ()
     """What is to be said before the run: how it differs from the run that made the picture the graph came from, and
     nodes whose files cannot be watched."""
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.steps)} steps on {self.settings.device}>"
+
+    def _repr_html_(self) -> str:
+        from .html import of_plan
+
+        return of_plan(self)
 
     @property
     def merged(self) -> dict[str, str]:

@@ -166,6 +166,11 @@ class NodeSpec:
     """Literal inputs, ``auto`` resolved -> bytes that the node's outputs take at least; 0 where that is not known."""
     where: str = field(default="", compare=False)
 
+    @property
+    def saves(self) -> bool:
+        """Whether it may write files."""
+        return self.effect == "writes" and self.context is not None
+
     def call(self, given: Mapping[str, Any]) -> Any:
         """The function with arguments by the names of the inputs."""
         arguments: dict[str, Any] = {group: {} for group in self.groups}

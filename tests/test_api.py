@@ -119,7 +119,7 @@ def test_calls_that_are_easily_made(pack: Path) -> None:
     assert type(workflow.run(n=np.int64(7))["n"]) is int
     assert workflow.run({"n.value": np.uint8(8)}, n=1)["n"] == 8
     for wrong in (np.float64(7.5), np.array(7.5), np.array([1])):
-        with pytest.raises(pg.GraphError, match="whole number"):
+        with pytest.raises(pg.GraphError, match=r"whole number|takes no picture"):
             workflow.run(n=wrong)
     with pytest.raises(TypeError, match=r"by name \(n\)"):
         workflow.run("a red fox")  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ MAY = {  # folder -> what of pipegraph it may import; a dotted name allows that 
     "models": {"kernels"},
     "nodes": {"runtime.node", "runtime.errors", "models", "kernels"},
 }
-FOR_ALL = {"access", "containers", "lean_imports", "limits", "memory"}
-"""Modules on the standard library alone that every folder may import."""
+FOR_ALL = {"access", "containers", "folders", "lean_imports", "limits", "memory"}
+"""Modules that import nothing but the standard library at their top and that every folder may import."""
 HEAVY = {"torch", "numpy", "scipy", "diffusers", "transformers", "tokenizers", "safetensors", "PIL", "imageio", "av"}
 LIGHT_FOLDERS = ("graphs", "runtime", "nodes", "src/pipegraph")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from uuid import uuid4
 from pipegraph.access import Access
 from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
+from pipegraph.in_memory import is_picture, named
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check, open_inputs
 from pipegraph.runtime.checked import CheckedGraph
@@ -81,10 +83,11 @@ class Workflow:
         kernels: str | None = None,
         quantize: str | None = None,
         allow: Iterable[str | Path] = (),
+        save: bool = True,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
         """See ``load``."""
-        self.allow = [*allow]
+        self.allow, self.save = [*allow], save
         self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
         if dtype is not None and dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
@@ -112,13 +115,17 @@ class Workflow:
         if overrides is not None and not isinstance(overrides, Mapping):
             names = ", ".join(self.graph.inputs) or "none"
             raise TypeError(f"give inputs of the graph by name ({names}), those of nodes as {{'node.input': value}}")
-        values = [*inputs.values(), *(overrides or {}).values()]
-        access = Access.to(*self.allow, *(value for value in values if isinstance(value, Path)))
-        return check(self.graph, self.catalog, _plain(inputs), overrides=_plain(overrides or {}), access=access)
+        graph, given, changed = self.graph, inputs, dict(overrides or {})
+        if any(map(is_picture, [*given.values(), *changed.values()])):
+            graph, given, changed = named(graph, self.catalog, given, changed)
+        paths = [value for value in [*given.values(), *changed.values()] if isinstance(value, Path)]
+        access = Access.to(*self.allow, *paths)
+        return check(graph, self.catalog, _plain(given), overrides=_plain(changed), access=access)
 
     def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
         """What would run, in which order; arguments as for ``run``."""
-        return plan(self.check(overrides, **inputs), self.settings())
+        checked = self.check(overrides, **inputs)
+        return plan(checked if self.save else checked.outputs_only(), self.settings())
 
     def run(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Result:
         """Run the graph and wait for its end.
@@ -126,7 +133,8 @@ class Workflow:
         Args:
             overrides: Other inputs of nodes, ``{"node.input": value}``.
             inputs: Values of the graph's inputs. A text is looked up as a name where a file is meant; a
-                ``pathlib.Path`` may lie anywhere.
+                ``pathlib.Path`` may lie anywhere; a picture may be a PIL image, a numpy array or a tensor, with
+                channels last, of uint8, uint16 or floating point from 0 to 1.
 
         Raises:
             GraphError: the graph or the values are wrong; nothing was run.
@@ -141,7 +149,7 @@ class Workflow:
             del self._running[run_id]
 
     def _run(self, run_id: str, planned: Plan) -> Result:
-        if any(step.node.entry.spec.effect == "writes" and step.node.entry.spec.context for step in planned.steps):
+        if any(step.node.entry.spec.saves for step in planned.steps):
             _writable(self.out)
 
         def tell(event: Event) -> None:
@@ -158,6 +166,14 @@ class Workflow:
 
         with use(**planned.settings.kernels):
             return runner().run(planned, output_dir=self.out, on_event=tell, run_id=run_id)
+
+    def __repr__(self) -> str:
+        return f"<Workflow of {len(self.graph.nodes)} nodes: inputs {', '.join(self.graph.inputs) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        from pipegraph.runtime.html import of_graph
+
+        return of_graph(self.graph)
 
     def cancel(self) -> None:
         """Stop the runs of this workflow, from any thread: each ends within a step and raises ``Cancelled``."""
@@ -188,6 +204,7 @@ def load(
     kernels: str | None = None,
     quantize: str | None = None,
     allow: Iterable[str | Path] = (),
+    save: bool = True,
     on_event: Callable[[Event], None] | None = None,
 ) -> Workflow:
     """Read a graph and make it ready to run.
@@ -206,6 +223,7 @@ def load(
         quantize: Keep the weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized while they are
             loaded; fragile layers and what a file has quantized stay as they are. ``none``: weights as in their files.
         allow: Files and folders that the graph may name, besides those of models and inputs.
+        save: False: run only what the graph's outputs need, without the nodes that save or show something.
         on_event: Called with every event of a run.
 
     Raises:
@@ -214,7 +232,7 @@ def load(
     """
     shared: dict[str, Any] = {
         "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize, "allow": allow,
-        "on_event": on_event,
+        "save": save, "on_event": on_event,
     }  # fmt: skip
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
@@ -223,15 +241,20 @@ def load(
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not of JSON's types becomes so: paths, and whole numbers of other libraries."""
+    """What is not of JSON's types becomes so: paths, and numbers and texts of other libraries and of subclasses."""
     return {name: value if type(value) in (str, int, float, bool) else _json(value) for name, value in values.items()}
 
 
 def _json(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value.expanduser().resolve())
+    if getattr(value, "shape", None) == ():  # of numpy or torch
+        return value.item()
+    value = value.value if isinstance(value, Enum) else value
+    if isinstance(value, str | float):
+        return str.__str__(value) if isinstance(value, str) else float(value)
     try:
-        return value if getattr(value, "shape", ()) else operator.index(value)
+        return operator.index(value)
     except TypeError:
         return value
 

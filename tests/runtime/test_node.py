@@ -198,3 +198,19 @@ def stars(*a: int) -> int:
 def test_what_is_refused(function: Callable[..., Any], words: str) -> None:
     with pytest.raises(DeclarationError, match=words):
         node("X", category="test")(function)
+
+
+def test_a_declaration_without_id_or_category_says_what_is_missing() -> None:
+    with pytest.raises(DeclarationError, match=r"(?s)test_node\.py:\d+.*a node needs an id.*@node\("):
+        node(good)  # type: ignore[arg-type]
+    with pytest.raises(DeclarationError, match=r"(?s)test_node\.py:\d+.*node `X` has no category.*category="):
+        node("X")(good)
+
+
+def good(a: int = 1) -> int:
+    """Do it.
+
+    Args:
+        a: A number.
+    """
+    return a
