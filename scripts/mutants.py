@@ -25,8 +25,8 @@ import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,7 +90,8 @@ def copy_to(tree: Path) -> None:
 class Reached:
     """A plugin of pytest that notes which functions of the source each test reaches: ``file function`` -> tests.
 
-    What a fixture of a whole file runs counts for all tests of it.
+    What a file runs when it is imported, as a decorator does, or in a fixture of the whole file counts for all tests
+    of it.
     """
 
     def __init__(self, tree: Path) -> None:
@@ -108,11 +109,24 @@ class Reached:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.files.setdefault(item.nodeid.partition("::")[0], []).append(item.nodeid)
-        self.now = self.tests[item.nodeid] = set()
+        with self.noting(self.tests.setdefault(item.nodeid, set())):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, object, object]:
+        if not isinstance(collector, pytest.Module):
+            return (yield)
+        with self.noting(self.shared.setdefault(collector.nodeid, set())):
+            return (yield)
+
+    @contextmanager
+    def noting(self, functions: set[str]) -> Iterator[None]:
+        """Add the functions that are called meanwhile."""
+        self.now = functions
         threading.setprofile(self.note)
         sys.setprofile(self.note)
         try:
-            return (yield)
+            yield
         finally:
             sys.setprofile(None)
             threading.setprofile(None)

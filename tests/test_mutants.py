@@ -141,7 +141,10 @@ def test_the_report_counts_by_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 TESTS = """
 import pytest, threading
-from graphs.x import Rule, once, outer
+from graphs.x import Rule, decorated, once, outer
+
+@decorated
+def function(): pass
 
 @pytest.fixture(scope="module")
 def rule(): return Rule(2)
@@ -162,6 +165,8 @@ class Rule:
         return x > self.n
 def once():
     return 1
+def decorated(function):
+    return function
 def outer():
     def inner(x):
         return x + 1
@@ -189,6 +194,7 @@ def test_which_tests_reach_a_function(tmp_path: Path) -> None:
     assert reached["graphs/x.py Rule.holds"] == {"first", "second"}
     assert reached["graphs/x.py outer"] == reached["graphs/x.py outer.inner"] == {"inner"}
     assert reached["graphs/x.py once"] == {"thread"}
+    assert reached["graphs/x.py decorated"] == {"first", "second", "inner", "thread"}, "called by the file's import"
 
 
 @pytest.mark.slow
