@@ -99,6 +99,14 @@ def test_folders_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert names(tmp_path) == ["sub/x00001", "sub/x00002", "sub/x00003"]
 
 
+def test_a_name_is_taken_by_a_hard_link_where_there_are_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renaming could put a file over another writer's."""
+    monkeypatch.setattr(os, "rename", None)
+    for _ in range(2):
+        write_new(tmp_path, "x%n", b"x")
+    assert names(tmp_path) == ["x00001", "x00002"]
+
+
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     for data in (b"one", b"two"):
         replace_file(tmp_path / "a/record.json", data)

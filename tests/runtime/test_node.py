@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
+from pipegraph.runtime.context import Given
 from pipegraph.runtime.errors import DeclarationError
 from pipegraph.runtime.node import (
     MISSING,
@@ -28,6 +29,8 @@ from pipegraph.runtime.node import (
     node,
     outputs,
 )
+from pipegraph.runtime.spec import disorder
+from pipegraph.runtime.values import Misfit, fit
 
 Picture = Annotated[Any, Wire("IMAGE")]
 
@@ -104,6 +107,33 @@ def test_a_declaration_is_read() -> None:
 )  # fmt: skip
 def test_limits(value: Any, words: str) -> None:
     assert broken_limit(spec().inputs["width"], value) == words
+
+
+def test_a_list_of_choices_is_a_limit() -> None:
+    port = Port("x", "COMBO", choices=("a", "b"))
+    assert [broken_limit(port, value) for value in ("a", "c")] == ["", "one of 'a', 'b'"]
+
+
+def test_an_input_may_equal_the_one_it_must_not_be_below() -> None:
+    ports = {"low": Port("low", "INT"), "high": Port("high", "INT", not_below="low")}
+    assert [list(disorder(ports, {"low": 2, "high": high})) for high in (1, 2, 3, "auto")] == [
+        [("high", "low")],
+        [],
+        [],
+        [],
+    ]
+
+
+def test_an_input_of_several_types_takes_each() -> None:
+    port = Port("x", "INT,BOOLEAN,STRING")
+    assert [fit(port, value) for value in (1, True, "a")] == [1, True, "a"]
+    with pytest.raises(Misfit, match="wrong type"):
+        fit(port, [])
+    assert fit(Port("x", "INT,*"), []) == []
+
+
+def test_a_lazy_value_that_is_there_loses_no_texts() -> None:
+    assert Given(3).get() == 3 and Given(3).lost_texts() == []
 
 
 def test_open_limits_and_not_a_number() -> None:

@@ -15,6 +15,7 @@ from pipegraph.graphs.load import load
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check
 from pipegraph.runtime.hashes import FileHashes
+from pipegraph.runtime.order import sort
 from pipegraph.runtime.plan import Plan, Settings, plan
 
 Make = Callable[..., Plan]
@@ -217,3 +218,9 @@ def test_what_a_sampler_leaves_open_is_its_own_models_to_say() -> None:
     found = {(r.node, r.input): r.source for r in pg.load("video_from_image.json").plan().resolved}
     assert found["image_sample", "steps"] == "image_checkpoint"
     assert {found["sample", name] for name in ("steps", "cfg", "sampler_name", "scheduler")} == {"checkpoint"}
+
+
+def test_roots_are_sorted_once_and_unknown_ones_left_out() -> None:
+    sources = {"a": ["b", "gone"], "b": [], "c": ["a"]}
+    assert sort(sources, ["c", "gone", "a", "c"]) == (["b", "a", "c"], [])
+    assert sort({"a": ["b"], "b": ["a"]}, [])[1] in ([["a", "b", "a"]], [["b", "a", "b"]])

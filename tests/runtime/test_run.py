@@ -16,7 +16,7 @@ import pytest
 
 from pipegraph.graphs.load import load
 from pipegraph.runtime.errors import Cancelled, NoSuchRun, RunError, RunFinished
-from pipegraph.runtime.events import Event
+from pipegraph.runtime.events import Event, EventLog
 from pipegraph.runtime.plan import Settings
 from pipegraph.runtime.run import Result, Runner
 
@@ -86,6 +86,19 @@ def test_lazy_inputs_are_checked_and_taken_from_the_cache(go: Go, calls: Calls) 
     go({"a": ("Add", {"a": 1})}, "a")
     result = go({"a": ("Add", {"a": 1}), "s": ("Switch", {"which": True, "yes": ["a", 0]})}, "s")
     assert result["out"] == 2 and result.cached == ["a"] and calls["Add"] == 1
+
+
+def test_the_plan_lists_what_lazy_inputs_may_ask_for(go: Go) -> None:
+    nodes = {
+        "y": ("Add", {"a": ["x", 0]}),
+        "x": ("Add", {"a": 1}),
+        "s": ("Switch", {"which": True, "yes": ["y", 0], "no": 8}),
+        "t": ("Add", {"a": ["s", 0]}),
+    }
+    plan = go(nodes, "t").events.since(0)[0].data
+    assert (sorted(plan["todo"]), sorted(plan["maybe"])) == (["s", "t"], ["x", "y"])
+    plan = go(nodes, "t").events.since(0)[0].data
+    assert plan["todo"] == plan["maybe"] == []
 
 
 def test_a_tower_of_lazy_nodes(go: Go) -> None:
@@ -260,6 +273,23 @@ def test_cancel_lands_within_one_step(go: Go, runner: Runner, calls: Calls, tmp_
     assert calls["step"] == 3 and calls["Save"] == 0
     assert events[-1].data["status"] == "cancelled" and not (tmp_path / "out").exists()
     assert go(nodes).files and calls["step"] == 103  # the next run works, and nothing half done was cached
+
+
+def test_a_cancel_between_two_nodes_runs_no_further_one(go: Go, runner: Runner, calls: Calls) -> None:
+    def listen(event: Event) -> None:
+        if event.kind == "finished":
+            runner.cancel("mine")
+
+    with pytest.raises(Cancelled):
+        go({"a": ("Add", {"a": 1}), "b": ("Add", {"a": ["a", 0]})}, "b", on_event=listen, run_id="mine")
+    assert calls == {"Add": 1}
+
+
+def test_following_ends_when_nothing_comes_in_time() -> None:
+    log = EventLog("it")
+    assert list(log.follow(timeout=0.01)) == []
+    log.emit("started", "a")
+    assert [event.node for event in log.follow(timeout=0.01)] == ["a"]
 
 
 def test_cancel_from_another_thread_touches_one_run_only(go: Go, runner: Runner) -> None:
