@@ -11,6 +11,7 @@ from ..llm.load import SEEING, load_folder
 from ..loading.headers import LoadError, read_header, read_json, weight_files
 from ..loading.language_file import check_file, kind_in, read_network, ties
 from ..loading.language_names import HEADLESS, check_folder
+from ..loading.small_files import check_files
 from ..loading.spiece import GEMMA_CHAT, load_spiece
 from ..loading.tokenizers import carries_spiece
 from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
@@ -110,7 +111,7 @@ def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
     tokenizer = tokenizer_files_of(path, recipes)
     if folder is None:
         check_file(read_header(path), kind)
-        return [path, *tokenizer]
+        return [path, *check_files(tokenizer)]
     check_folder(folder, writes=False)
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
@@ -118,7 +119,7 @@ def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
         from .source import encoder_files
 
         own += encoder_files(path)
-    return list(dict.fromkeys([*own, *tokenizer, *weight_files(folder)]))
+    return list(dict.fromkeys([*check_files([*own, *tokenizer]), *weight_files(folder)]))
 
 
 def abilities(name: str) -> dict[str, bool]:

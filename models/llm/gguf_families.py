@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -97,11 +98,27 @@ def told(header: Header, name: str, default: Any = None) -> Any:
     found = header.metadata.get(f"{arch}.{name}", default)
     if found is None:
         raise LoadError(f"{header.path}: its metadata lack {arch}.{name}")
+    kinds: tuple[type, ...] = (str,) if isinstance(default, str) else (int, float)
+    if type(found) not in kinds or (isinstance(found, float) and not math.isfinite(found)):
+        raise LoadError(f"{header.path}: {arch}.{name} in its metadata is {found!r:.80}")
     return found
 
 
 def config_of(header: Header) -> dict[str, Any]:
-    """Settings of the class of transformers."""
+    """Settings of the class of transformers.
+
+    Raises:
+        LoadError: the architecture is not known, or a setting is missing or makes no sense.
+    """
+    if (layers := told(header, "block_count")) > len(header.tensors):
+        raise LoadError(f"{header.path}: it says it has {layers} layers, and holds {len(header.tensors)} tensors")
+    try:
+        return _config_of(header)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError, KeyError, IndexError) as e:
+        raise LoadError(f"{header.path}: its metadata make no sense: {e}") from e
+
+
+def _config_of(header: Header) -> dict[str, Any]:
     family, meta = family_of(header), header.metadata
     heads, width = told(header, "attention.head_count"), told(header, "embedding_length")
     ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}

@@ -38,8 +38,17 @@ def gguf_tokenizer(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
     """The tokenizer and chat template in the metadata of a GGUF file.
 
     Raises:
-        LoadError: it is of a kind that is not read.
+        LoadError: it is of a kind that is not read, or what is said of it makes no sense.
     """
+    try:
+        return _made(metadata, origin)
+    except LoadError:
+        raise
+    except Exception as e:  # the library raises no class of its own
+        raise LoadError(f"{origin}: its tokenizer cannot be made: {e}") from e
+
+
+def _made(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
     from tokenizers import AddedToken
     from transformers import PreTrainedTokenizerFast
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from .. import paths
 from ..loading.headers import LoadError, read_header, read_json, weight_files
 from ..loading.language_names import check_folder
+from ..loading.small_files import check_files, opened
 from .add import KNOWN
 from .gguf_families import check_header
 
@@ -59,7 +60,7 @@ def files_of(name: str) -> list[Path]:
     check_folder(path, writes=True)
     small = [f for f in sorted(path.iterdir()) if f.suffix in (".json", ".jinja", ".txt", ".model") and f.is_file()]
     told = [f for f in small if f.name in ("config.json", "generation_config.json") or f.stem.startswith(_OF_TOKENIZER)]
-    return [*told, *weight_files(path)]
+    return [*check_files(told), *weight_files(path)]
 
 
 def abilities(name: str) -> dict[str, bool]:
@@ -124,11 +125,11 @@ def load_folder(
     from .tokenizer import Tokenizer
 
     config = read_json(folder / "config.json")
+    reader = Tokenizer.load(tokenizer or folder)
     network = load_network(folder, device, dtype, quantize, sees=config.get("model_type") in SEEING, encodes=encodes)
-    try:
-        llm = LLM.of(network, Tokenizer.load(tokenizer or folder), name)
-        if llm.vision and any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
-            llm = replace(llm, vision=llm.vision.prepared(folder))
-    except (ValueError, OSError, KeyError, ImportError) as e:
-        raise LoadError(f"{folder} ({config.get('model_type', 'no model_type')}) cannot be opened: {e}") from e
-    return llm
+    what = f"the model ({config.get('model_type', 'no model_type')})"
+    llm = opened(what, folder, lambda: LLM.of(network, reader, name))
+    vision = llm.vision
+    if vision is None or not any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
+        return llm
+    return replace(llm, vision=opened("what prepares pictures", folder, lambda: vision.prepared(folder)))

@@ -8,13 +8,16 @@ never: its template has written it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+
+from ..loading.headers import LoadError, read_json
+from ..loading.lock import imported
+from ..loading.small_files import check_files, opened
 
 NONCHARACTERS: Final = [chr(c) for c in range(0xFDD0, 0xFDF0)]
 """Characters that Unicode keeps free for such uses as to mark a place in a text."""
@@ -41,18 +44,16 @@ class Tokenizer:
         """From a folder in transformers' layout; no code in it is run.
 
         Raises:
-            ValueError: it holds no tokenizer that the ``tokenizers`` library can run.
+            LoadError: it holds no tokenizer that the ``tokenizers`` library can run.
         """
-        from transformers import AutoTokenizer
-
-        try:
-            fast = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        except (OSError, KeyError, ImportError) as e:
-            raise ValueError(f"{folder} holds no tokenizer that can be opened: {e}") from e
+        check_files(sorted(folder.glob("*.json")))
+        options = {"local_files_only": True, "trust_remote_code": False}
+        auto = imported("transformers", "AutoTokenizer")
+        fast = opened("the tokenizer", folder, lambda: auto.from_pretrained(folder, **options))
         if not getattr(fast, "is_fast", False):
-            raise ValueError(f"the tokenizer of {folder} has no tokenizer.json, and none can be made from its files")
+            raise LoadError(f"the tokenizer of {folder} has no tokenizer.json, and none can be made from its files")
         if not fast.chat_template and (file := folder / "chat_template.json").is_file():  # older processors' file
-            fast.chat_template = json.loads(file.read_text("utf-8")).get("chat_template")
+            fast.chat_template = read_json(file).get("chat_template")
         return cls(fast)
 
     @property

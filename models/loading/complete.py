@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,13 @@ _LISTED: Final = 5
 """Names that an error lists; the others are counted."""
 _BLOCK: Final = re.compile(r"((?:.*?\.)?(?:\w*blocks|layers|block))\.(\d+)\.(.+)")
 """A tensor of a block: the list of blocks, the number of the block, and the name in the block."""
+COUNTED: Final = 1000
+"""So many missing blocks are counted, no more."""
+_LENGTHS: Final = frozenset(
+    "num_layers num_single_layers num_hidden_layers num_decoder_layers num_refiner_layers n_layer n_layers depth "
+    "layers_per_block num_mmdit_layers num_blocks decoder_depth encoder_depth num_experts num_local_experts".split()
+)
+"""Keys of configs that say of how many parts a network is."""
 _COUNTS: Final = {
     "transformer_blocks": "num_layers", "blocks": "num_layers", "single_transformer_blocks": "num_single_layers",
     "encoder.layers": "num_hidden_layers", "encoder.block": "num_layers",
@@ -60,7 +67,7 @@ def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Ma
     for path, blocks in _blocks(names).items():
         count = config.get(_COUNTS.get(path, ""))
         length = count if isinstance(count, int) else 1 + max(blocks)
-        missing += [f"{path}.{i}.*" for i in range(length) if i not in blocks]
+        missing += [f"{path}.{i}.*" for i in absent(blocks, length)]
         surplus += [f"{path}.{i}.*" for i in sorted(blocks) if i >= length]
         most = Counter(name for block in blocks.values() for name in block)
         usual = [name for name, times in most.items() if times * 2 > len(blocks)]
@@ -69,6 +76,25 @@ def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Ma
         origin,
         {f"tensors of {class_name} are missing": missing, f"tensors have no place in {class_name}": surplus},
     )
+
+
+def absent(numbers: Collection[int], length: int) -> list[int]:
+    """The numbers below ``length`` that are not there; of very many the first ones."""
+    return [i for i in range(min(length, len(numbers) + COUNTED)) if i not in numbers]
+
+
+def check_counts(origin: Path, config: Mapping[str, Any], tensors: int) -> None:
+    """Refuse a config with more layers than there are tensors: it would be long before that is seen.
+
+    Raises:
+        LoadError: names the key.
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            check_counts(origin, value, tensors)
+        for count in value if isinstance(value, list | tuple) else [value]:
+            if key in _LENGTHS and isinstance(count, int) and count > tensors:
+                raise LoadError(f"{origin}: its config says `{key}` is {count}; its files hold {tensors} tensors")
 
 
 def _blocks(names: Iterable[str]) -> dict[str, dict[int, set[str]]]:

@@ -210,7 +210,7 @@ def _part_of(
     network: Network,
     layout: Layout,
     stored: Mapping[str, Piece],
-    configs: Mapping[str, Mapping[str, Any]],
+    configs: Mapping[str, Any],
     networks: Mapping[Network, Family],
 ) -> tuple[Part, list[str]]:
     """A network of a file, and the names that have no place in it.
@@ -218,8 +218,16 @@ def _part_of(
     Raises:
         LoadError: a tensor is missing that tells a size.
     """
-    pieces, unknown = layout.names.to_class(_read(network, stored))
-    config = _config(header, network, pieces) | network.metadata(configs.get(network.component, {}))
+    try:
+        pieces, unknown = layout.names.to_class(_read(network, stored))
+        config = network.config(pieces, network.base)
+    except (KeyError, ValueError, IndexError, TypeError, ZeroDivisionError) as e:
+        name = f" such as {e.args[0]}" if isinstance(e, KeyError) else ""
+        raise LoadError(
+            f"{header.path} looks like a {network.kind} ({network.class_name}), but tensors that tell its sizes are "
+            f"missing or have other shapes{name}"
+        ) from e
+    config |= _stated(header, network, configs)
     # Networks of one class and one layout are told apart by their configs.
     alike = (n for n in networks if n.cls == network.cls and layout in n.layouts)
     network = next(n for n in alike if n.fits is None or n.fits(config))
@@ -229,18 +237,20 @@ def _part_of(
     return _checked(Part(network, config, pieces, header.path, networks[network])), unknown
 
 
-def _config(header: Header, network: Network, pieces: Mapping[str, Piece]) -> dict[str, Any]:
+def _stated(header: Header, network: Network, configs: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file's metadata says of a network's config.
+
+    Raises:
+        LoadError: it makes no sense.
+    """
+    config = configs.get(network.component, {})
     try:
-        return network.config(pieces, network.base)
-    except (KeyError, ValueError, IndexError, TypeError, ZeroDivisionError) as e:
-        name = f" such as {e.args[0]}" if isinstance(e, KeyError) else ""
-        raise LoadError(
-            f"{header.path} looks like a {network.kind} ({network.class_name}), but tensors that tell its sizes are "
-            f"missing or have other shapes{name}"
-        ) from e
+        return network.metadata(dict(config))
+    except (KeyError, ValueError, TypeError, AttributeError) as e:
+        raise LoadError(f"{header.path}: `config` in its metadata makes no sense for `{network.component}`: {e}") from e
 
 
-def metadata_configs(header: Header) -> dict[str, dict[str, Any]]:
+def metadata_configs(header: Header) -> dict[str, Any]:
     """Configs by component from the file's own metadata.
 
     Raises:

@@ -6,6 +6,7 @@ Dimensions are stored fastest first, so shapes are given reversed, as everywhere
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 from collections.abc import Mapping
@@ -13,7 +14,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from .headers import BLOCKS, Entry, Header, LoadError, stored_bytes
+from pipegraph.limits import HEADER_BYTES, TENSOR_DIMENSIONS
+
+from .headers import BLOCKS, Entry, Header, LoadError, is_shape, refuse_types, stored_bytes
 
 _TYPES: Final = (
     "F32 F16 Q4_0 Q4_1 Q4_2 Q4_3 Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL "
@@ -27,24 +30,35 @@ READ: Final = (*BLOCKS, *sorted(_PLAIN))
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _ALIGNMENT: Final = 32
-_MOST_DIMENSIONS: Final = 8
+_KINDS: Final = {
+    "general.architecture": "a text", "general.name": "a text", "general.alignment": "a whole number",
+    "split.count": "a whole number", "tokenizer.ggml.model": "a text", "tokenizer.ggml.pre": "a text",
+    "tokenizer.ggml.tokens": "a list of texts", "tokenizer.ggml.merges": "a list of texts",
+    "tokenizer.ggml.scores": "a list of numbers", "tokenizer.ggml.token_type": "a list of numbers",
+    "tokenizer.chat_template": "a text",
+}  # fmt: skip
+"""What well-known metadata are."""
 ORIGINAL_SHAPE: Final = "comfy.gguf.orig_shape."
 """Metadata key, before a tensor's name, of the shape it had before it was flattened into blocks."""
 
 
 class _Cursor:
-    """Reads values one after the other."""
+    """Reads values one after the other, all within the first ``HEADER_BYTES`` of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data, self.at = data, 0
+        self.end = min(len(data), HEADER_BYTES)
 
     def take(self, kind: str) -> Any:
         (value,) = struct.unpack_from("<" + kind, self.data, self.at)
         self.at += struct.calcsize("<" + kind)
         return value
 
+    def name(self) -> str:
+        return self._bytes(self.take("Q")).decode("utf-8")
+
     def text(self) -> str:
-        return self._bytes(self.take("Q")).decode("utf-8", "surrogateescape")
+        return self._bytes(self.take("Q")).decode("utf-8", "backslashreplace")
 
     def value(self, kind: int) -> Any:
         if kind == _TEXT:
@@ -63,8 +77,8 @@ class _Cursor:
 
     def _fitting(self, count: int) -> int:
         """A count of things of a byte at least, which must lie in the file."""
-        if count > len(self.data) - self.at:
-            raise struct.error("it ends too early")
+        if count > self.end - self.at:
+            raise struct.error("it ends too early, or is longer than a header may be")
         return count
 
 
@@ -78,14 +92,13 @@ def read_gguf(path: Path) -> Header:
         size = len(data)
         try:
             metadata, table, end = _tables(path, _Cursor(data))
-        except (struct.error, KeyError, UnicodeError, MemoryError, RecursionError, OverflowError) as e:
+        except (struct.error, KeyError, ValueError, MemoryError, RecursionError, OverflowError) as e:
             raise LoadError(f"{path}: its GGUF header is broken or cut off ({e})") from e
+    _check_metadata(path, metadata)
     if metadata.get("split.count", 0) > 1:
         raise LoadError(f"{path} is one of {metadata['split.count']} parts; merge them first (`gguf-split --merge`)")
-    _refuse_types(path, table)
+    refuse_types(path, {name: kind for name, (kind, _, _) in table.items()}, READ)
     step = metadata.get("general.alignment", _ALIGNMENT)
-    if not isinstance(step, int) or step < 1:
-        raise LoadError(f"{path}: its GGUF header is broken at `general.alignment`")
     return Header(path, _entries(path, table, metadata, -(-end // step) * step, size), metadata, "GGUF")
 
 
@@ -97,28 +110,49 @@ def _tables(path: Path, cursor: _Cursor) -> tuple[dict[str, Any], dict[str, tupl
         raise LoadError(f"{path} is GGUF of version {version}, or of a big-endian machine; versions 2 and 3 are read")
     metadata: dict[str, Any] = {}
     for _ in range(keys):
-        name = cursor.text()
+        name = cursor.name()
+        if name in metadata:
+            raise ValueError(f"`{name}` is there twice")
         metadata[name] = cursor.value(cursor.take("I"))
     table = {}
     for _ in range(count):
-        name, dimensions = cursor.text(), cursor.take("I")
-        if name in table or dimensions > _MOST_DIMENSIONS:
-            raise KeyError(f"at `{name}`")
+        name, dimensions = cursor.name(), cursor.take("I")
+        if name in table or dimensions > TENSOR_DIMENSIONS:
+            raise ValueError(f"`{name}` is there twice, or has more than {TENSOR_DIMENSIONS} dimensions")
         shape = tuple(cursor.take("Q") for _ in range(dimensions))[::-1]
+        if not is_shape(shape):
+            raise ValueError(f"`{name}` is too large")
         number = cursor.take("I")
         kind = _TYPES[number] if number < len(_TYPES) else f"type {number}"
         table[name] = (kind, shape, cursor.take("Q"))
     return metadata, table, cursor.at
 
 
-def _refuse_types(path: Path, table: Mapping[str, tuple[str, tuple[int, ...], int]]) -> None:
-    strange: dict[str, list[str]] = {}
-    for name, (kind, _, _) in table.items():
-        if kind not in READ:
-            strange.setdefault(kind, []).append(name)
-    if strange:
-        told = "; ".join(f"{kind}: {len(names)} tensors, e.g. `{names[0]}`" for kind, names in strange.items())
-        raise LoadError(f"{path} holds tensors of types that are not read ({told}); these are: {', '.join(READ)}")
+def _check_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata of other types than the format gives them.
+
+    Raises:
+        LoadError: names the key.
+    """
+    for key, value in metadata.items():
+        kind = _KINDS.get(key) or ("a whole number" if key.endswith("_token_id") else "")
+        if kind and not _is(kind, value):
+            raise LoadError(f"{path}: its GGUF header is broken at `{key}`, which should be {kind}")
+    step = metadata.get("general.alignment", _ALIGNMENT)
+    if step < 1 or step & (step - 1):
+        raise LoadError(f"{path}: its GGUF header is broken at `general.alignment`: {step} is no power of 2")
+
+
+def _is(kind: str, value: Any) -> bool:
+    """Whether a value is what ``_KINDS`` says."""
+    if kind == "a whole number":
+        return type(value) is int and 0 <= value < 1 << 40
+    if kind == "a number":
+        return type(value) in (int, float) and math.isfinite(value)
+    if kind == "a text":
+        return isinstance(value, str)
+    types: tuple[type, ...] = (str,) if kind == "a list of texts" else (int, float)
+    return isinstance(value, tuple) and all(type(item) in types for item in value)
 
 
 def _entries(
@@ -129,6 +163,9 @@ def _entries(
     for name, (kind, shape, offset) in sorted(table.items(), key=lambda item: item[1][2]):
         begin, length = body + offset, stored_bytes(kind, prod(shape))
         original = metadata.get(ORIGINAL_SHAPE + name, shape)
+        counts = isinstance(original, tuple) and all(type(n) is int and n >= 0 for n in original)
+        if not counts or not is_shape(original):
+            raise LoadError(f"{path}: its GGUF header is broken at `{ORIGINAL_SHAPE}{name}`")
         rows = kind not in BLOCKS or not shape or shape[-1] % BLOCKS[kind][0] == 0
         if begin < place or length < 0 or not rows or prod(original) != prod(shape):
             raise LoadError(f"{path}: its GGUF header is broken at `{name}`")

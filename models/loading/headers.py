@@ -6,26 +6,33 @@ Torch-free; nothing is ever unpickled.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from pipegraph.limits import HEADER_BYTES
+from pipegraph.limits import HEADER_BYTES, TENSOR_DIMENSIONS
 
 from .recognise import no_weights
 
 DTYPE_BITS: Final = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
-    "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "NVFP4": 4,
+    "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8,
 }  # fmt: skip
+"""safetensors' types that are read, in bits."""
 BLOCKS: Final = {
     "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34), "Q2_K": (256, 84),
     "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
 }  # fmt: skip
 """Formats of GGUF: elements and bytes of a block."""
+_NVFP4_BITS: Final = 4
+_TOO_LARGE: Final = 1 << 62
+_MOST_ELEMENTS: Final = 1 << 48
+_LONGEST: Final = 300
+"""Characters of an error of another library that are shown."""
 
 
 class LoadError(LookupError):
@@ -76,32 +83,98 @@ def _read(path: Path, size: int, _changed: int) -> Header:
             raise LoadError(f"{path} {no_weights(path) or 'is no safetensors file, or it is cut off'}")
         raw = file.read(length)
     try:
-        table = json.loads(raw)
-        metadata = table.pop("__metadata__", {})
-        body = 8 + length
-        entries = {k: _entry(body, v["dtype"], v["shape"], *v["data_offsets"]) for k, v in table.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
-        if what := no_weights(path):
+        return _safetensors(path, raw, size - 8 - length)
+    except (ValueError, RecursionError) as e:
+        if not raw.lstrip().startswith(b"{") and (what := no_weights(path)):
             raise LoadError(f"{path} {what}") from e
-        raise LoadError(f"{path}: its safetensors header is broken ({e})") from e
-    _check_offsets(path, entries, size - 8 - length)
-    return Header(path, {k: v[0] for k, v in entries.items()}, metadata)
+        raise LoadError(f"{path}: its safetensors header is broken: {_short(e)}") from e
 
 
-def _entry(body: int, dtype: str, shape: list[int], begin: int, end: int) -> tuple[Entry, int, int]:
-    return Entry(dtype, tuple(shape), body + begin), begin, end
+def _short(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _check_offsets(path: Path, entries: Mapping[str, tuple[Any, ...]], room: int) -> None:
+def _safetensors(path: Path, raw: bytes, room: int) -> Header:
+    """The header of a safetensors file.
+
+    Args:
+        path: The file.
+        raw: The header's JSON.
+        room: Bytes behind it.
+
+    Raises:
+        ValueError: the header breaks the format, in words.
+        LoadError: it names types that are not read, or more bytes than there are.
+    """
+    table = json.loads(raw, object_pairs_hook=_without_twins)
+    if not isinstance(table, dict):
+        raise ValueError("it is no JSON object")
+    metadata = table.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+        raise ValueError("`__metadata__` is no object of texts")
+    body = 8 + len(raw)
+    stored = {name: _entry(name, value, body) for name, value in table.items()}
+    refuse_types(path, {name: entry.dtype for name, (entry, _) in stored.items()}, DTYPE_BITS)
+    _check_places(path, stored, body, room)
+    return Header(path, {name: entry for name, (entry, _) in stored.items()}, metadata)
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose names must differ."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise ValueError(f"`{names.most_common(1)[0][0]}` is there twice")
+    return table
+
+
+def _entry(name: str, value: Any, body: int) -> tuple[Entry, int]:
+    """One tensor of the table, and the byte behind it in the file."""
+    if not isinstance(value, dict) or not isinstance(value.get("dtype"), str):
+        raise ValueError(f"`{name}` has no dtype")
+    shape, offsets = value.get("shape"), value.get("data_offsets")
+    if not _are_counts(shape) or not is_shape(shape):
+        raise ValueError(f"the shape of `{name}` is no list of at most {TENSOR_DIMENSIONS} counts of a size")
+    if not _are_counts(offsets) or len(offsets) != 2:
+        raise ValueError(f"the data_offsets of `{name}` are no two counts")
+    return Entry(value["dtype"], tuple(shape), body + offsets[0]), body + offsets[1]
+
+
+def is_shape(shape: Sequence[int]) -> bool:
+    """Whether a tensor can have this shape: few dimensions, and so many elements, those of empty ones not counted."""
+    return len(shape) <= TENSOR_DIMENSIONS and prod(max(1, n) for n in shape) < _MOST_ELEMENTS
+
+
+def _are_counts(values: Any) -> TypeGuard[list[int]]:
+    return isinstance(values, list) and all(type(n) is int and 0 <= n < _TOO_LARGE for n in values)
+
+
+def refuse_types(path: Path, types: Mapping[str, str], known: Iterable[str]) -> None:
+    """Refuse a file with tensors of types that are not read.
+
+    Raises:
+        LoadError: names the types, with how many tensors have them.
+    """
+    read, strange = set(known), dict[str, list[str]]()
+    for name, dtype in types.items():
+        if dtype not in read:
+            strange.setdefault(dtype, []).append(name)
+    if strange:
+        listed = "; ".join(f"{dtype}: {len(names)} tensors, e.g. `{names[0]}`" for dtype, names in strange.items())
+        raise LoadError(f"{path} holds tensors of types that are not read ({listed}); these are: {', '.join(known)}")
+
+
+def _check_places(path: Path, stored: Mapping[str, tuple[Entry, int]], body: int, room: int) -> None:
     """Tensors must lie one after the other, each as long as its shape says, inside the file."""
-    place = 0
-    for name, (entry, begin, end) in sorted(entries.items(), key=lambda item: item[1][1:]):
-        bits = DTYPE_BITS.get(entry.dtype)
-        if begin != place or end < begin or (bits and (end - begin) * 8 != prod(entry.shape) * bits):
-            raise LoadError(f"{path}: its safetensors header is broken at `{name}`")
+    place = body
+    for name, (entry, end) in sorted(stored.items(), key=lambda item: (item[1][0].begin, item[1][1])):
+        length = prod(entry.shape) * DTYPE_BITS[entry.dtype]
+        if entry.begin != place or end < place or (end - place) * 8 != length:
+            raise ValueError(f"`{name}` does not lie behind the tensor before it, or is not as long as its shape says")
         place = end
-    if place > room:
-        raise LoadError(f"{path} is cut off: {place} bytes of weights announced, {room} there")
+    if place > body + room:
+        raise LoadError(f"{path} is cut off: {place - body} bytes of weights announced, {room} there")
 
 
 def with_sound_headers(files: Iterable[Path]) -> list[Path]:
@@ -118,17 +191,11 @@ def with_sound_headers(files: Iterable[Path]) -> list[Path]:
 
 
 def stored_bytes(dtype: str, elements: int) -> int:
-    """Bytes of so many elements as they are stored; -1 if they are no whole blocks.
-
-    Raises:
-        LoadError: a type that is not read.
-    """
+    """Bytes of so many elements as they are stored; -1 if they are no whole blocks."""
     if dtype in BLOCKS:
         block, size = BLOCKS[dtype]
         return -1 if elements % block else elements // block * size
-    if dtype not in DTYPE_BITS:
-        raise LoadError(f"tensors of type {dtype} are not read; these are: {', '.join([*DTYPE_BITS, *BLOCKS])}")
-    return elements * DTYPE_BITS[dtype] // 8
+    return elements * (_NVFP4_BITS if dtype == "NVFP4" else DTYPE_BITS[dtype]) // 8
 
 
 def read_json(path: Path) -> dict[str, Any]:

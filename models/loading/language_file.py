@@ -123,6 +123,8 @@ def check_file(header: Header, kind: str) -> None:
         config = config_of(kind, pieces)
     except KeyError as e:
         raise LoadError(f"{header.path}: tensors of {kind} are missing: {e.args[0]}") from e
+    except (ValueError, IndexError, ZeroDivisionError) as e:
+        raise LoadError(f"{header.path}: tensors that tell the sizes of its {kind} have other shapes ({e})") from e
     check_names(header.path, kind, pieces, config.get("text_config", config), writes=False, cut=kind == "qwen3_vl")
 
 

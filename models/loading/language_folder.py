@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..quantize import count_bytes
-from .complete import refuse
+from .complete import check_counts, refuse
 from .filling import Filling, pack_all
 from .headers import LoadError, read_header, read_json, weight_files
 from .language_names import HEADLESS
@@ -52,11 +52,12 @@ def load_network(
 
 def load_class(cls: Any, config: Any, folder: Path, device: torch.device, dtype: torch.dtype, quantize: str) -> Any:
     """A network of a class and config with the tensors of a folder; see :func:`load_network`."""
+    pieces = pieces_of(read_header(file) for file in weight_files(folder))
+    check_counts(folder, config.to_dict(), len(pieces))
     try:
         network = empty_network(cls, config, dtype)
     except (ValueError, KeyError, TypeError, AttributeError, ImportError, ZeroDivisionError, RuntimeError) as e:
         raise _unreadable(folder, e) from e
-    pieces = pieces_of(read_header(file) for file in weight_files(folder))
     how = Filling(origin=folder, label=cls.__name__, device=device, dtype=dtype, quantize=quantize)
     pack_all(network, fill_network(network, pieces, how))
     count_bytes(network)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .complete import refuse
+from .complete import COUNTED, absent, refuse
 from .headers import read_header, read_json, weight_files
 from .pieces import Piece
 from .quantized import pieces_of
@@ -86,6 +86,8 @@ def check_names(
     prefix, layers = _layers(pieces)
     count = config.get("num_hidden_layers")
     length = count if isinstance(count, int) else 1 + max(layers, default=-1)
+    if length > len(layers) + COUNTED:
+        refuse(origin, {f"tensors of {kind} are missing": [f"{prefix}layers.{i}.*" for i in absent(layers, length)]})
     wanted = {f"{prefix}layers.{i}.{name}": shape for i in range(length) for name, shape in LAYERS[kind].items()}
     wanted |= {f"{prefix}embed_tokens.weight": "VH", f"{prefix}norm.weight": "H"}
     missing = [name for name in wanted if name not in pieces and not (cut and name == f"{prefix}norm.weight")]

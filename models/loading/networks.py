@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..family import Network
 from ..quantize import count_bytes
 from .building import empty_networks
+from .complete import check_counts
 from .detect import Part
 from .filling import Filling, Packed, check, fill, pack_all, place_buffers, plain
 from .lock import imported
@@ -35,6 +36,7 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     Raises:
         LoadError: a tensor is missing, has no place, or has another shape than the config says.
     """
+    check_counts(part.origin, part.config, len(part.pieces))
     facts = part.network
     dtype = torch.float32 if facts.float32 else dtype
     network = _empty(part, dtype)

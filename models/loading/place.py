@@ -29,6 +29,6 @@ def compute_dtype(name: str, device: torch.device) -> torch.dtype:
         return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
     if device.type == "cpu":
         return torch.float32
-    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         return torch.float16
     return torch.bfloat16

@@ -142,8 +142,10 @@ def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> No
     weight, name = left[f"{layer}.weight"], _scale_of(left, layer)
     if not name:
         raise LoadError(_missing(header, layer))
+    if len(weight.shape) != 2:
+        raise LoadError(f"{header.path}: `{layer}.weight` {list(weight.shape)} has a scale, and is no matrix")
     scale = left.pop(name)
-    rows = weight.shape[0] if weight.shape else 0
+    rows = weight.shape[0]
     if scale.shape not in ((), (1,), (1, 1), (rows,), (rows, 1)) or scale.dtype not in ("F32", "F16", "BF16"):
         raise LoadError(f"{header.path}: `{name}` {scale.dtype} {list(scale.shape)} is no scale for a weight "
                         f"{list(weight.shape)}: it should be one number, or one for each row")  # fmt: skip

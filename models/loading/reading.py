@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -21,9 +23,12 @@ from .quantized import pieces_of
 DTYPES: Final = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
     "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
-    "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+    "I16": torch.int16, "I8": torch.int8, "U64": torch.uint64, "U32": torch.uint32, "U16": torch.uint16,
+    "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
 """torch's types by safetensors' and GGUF's names."""
+_NO_RESERVE: Final = 0x4000
+"""MAP_NORESERVE of Linux, which the module mmap names from Python 3.13 on."""
 _E2M1_TWICE: Final = torch.tensor([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], dtype=torch.int8)
 """Twice the values of NVFP4's codes: sign, two bits of exponent, one of mantissa."""
 _CHUNK: Final = 1 << 20
@@ -153,9 +158,7 @@ class Reader:
 
     def _mapped(self, path: Path, begin: int, count: int) -> Tensor:
         if path not in self._maps:
-            # A private map: nothing is written back, and torch gets memory that it takes for writable.
-            size = path.stat().st_size
-            self._maps[path] = torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
+            self._maps[path] = map_file(path)
         return self._maps[path][begin : begin + count]
 
     def _read(self, path: Path, begin: int, count: int) -> Tensor:
@@ -171,6 +174,19 @@ class Reader:
                 raise OSError(f"{path} has become shorter while it was read")
             done += got
         return data
+
+
+def map_file(path: Path) -> Tensor:
+    """The bytes of a file, mapped: uint8 [size].
+
+    Writing into them changes a copy in memory, never the file. On Linux no memory is set aside for that copy, so that
+    a file may be larger than memory and swap.
+    """
+    with path.open("rb") as file:
+        if sys.platform == "linux":
+            flags, prot = mmap.MAP_PRIVATE | _NO_RESERVE, mmap.PROT_READ | mmap.PROT_WRITE
+            return torch.frombuffer(mmap.mmap(file.fileno(), 0, flags=flags, prot=prot), dtype=torch.uint8)
+        return torch.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), dtype=torch.uint8)
 
 
 def _in_rows(plain: Tensor, tiles: Tensor) -> bool:

@@ -11,6 +11,8 @@ from ..family import EncoderFacts, Family
 from ..paths import hub_cache, hub_snapshot, model_roots
 from ..text_families import LanguageFamily
 from .headers import LoadError, read_header
+from .lock import imported
+from .small_files import check_files, opened
 
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),
@@ -52,23 +54,34 @@ def find_tokenizer(family: Family | LanguageFamily, facts: EncoderFacts, weights
 
 
 def tokenizer_files(place: Path) -> list[Path]:
-    """The files of a tokenizer that :func:`find_tokenizer` gave."""
-    return [place] if place.is_file() else [f for f in sorted(place.iterdir()) if f.is_file()]
+    """The files of a tokenizer that :func:`find_tokenizer` gave.
+
+    Raises:
+        LoadError: some are broken JSON.
+    """
+    return [place] if place.is_file() else check_files(f for f in sorted(place.iterdir()) if f.is_file())
 
 
 def load_tokenizer(place: Path, kind: str) -> Any:
-    """A fast tokenizer of transformers from a folder that holds its files, or from a file of weights that holds it."""
-    import transformers
+    """A fast tokenizer of transformers from a folder that holds its files, or from a file of weights that holds it.
 
+    Raises:
+        LoadError: it cannot be opened.
+    """
+    return opened("the tokenizer", place, lambda: _load(place, kind))
+
+
+def _load(place: Path, kind: str) -> Any:
     folder = place
     if place.is_file():
         return _of_spiece(place, spiece_bytes(place))
     if kind != "clip" and not (folder / "tokenizer.json").is_file():
         return _of_spiece(folder, (folder / "spiece.model").read_bytes())
     if (folder / "tokenizer_config.json").is_file():
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
+        auto = imported("transformers", "AutoTokenizer")
+        return auto.from_pretrained(folder, local_files_only=True, use_fast=True)
     name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast", "umt5": "T5TokenizerFast"}[kind]
-    return getattr(transformers, name).from_pretrained(folder, local_files_only=True)
+    return imported("transformers", name).from_pretrained(folder, local_files_only=True)
 
 
 def carries_spiece(path: Path) -> bool:
@@ -95,18 +108,17 @@ def _of_spiece(origin: Path, model: bytes) -> Any:
 
     transformers leaves out that unknown characters become bytes, where the model says so.
     """
-    import transformers
     from sentencepiece import SentencePieceProcessor
     from tokenizers.models import Unigram
 
-    library: Any = transformers  # its names are made when asked for
     try:
         pieces = SentencePieceProcessor(model_proto=model)
     except RuntimeError as e:
         raise LoadError(f"{origin}: its SentencePiece model is broken") from e
     with TemporaryDirectory() as folder:
         (Path(folder) / "spiece.model").write_bytes(model)
-        made = library.T5TokenizerFast.from_pretrained(folder, local_files_only=True, extra_ids=0)
+        fast = imported("transformers", "T5TokenizerFast")
+        made = fast.from_pretrained(folder, local_files_only=True, extra_ids=0)
     ids = range(len(pieces))
     vocabulary = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in ids]
     made.backend_tokenizer.model = Unigram(vocabulary, pieces.unk_id(), any(map(pieces.is_byte, ids)))

@@ -25,4 +25,6 @@ PICTURE_PIXELS: Final = 178_956_970
 SILENCE_BYTES: Final = 64 << 20
 """Bytes of silence that fill the gaps of a file's sound, 4 a sample; longer gaps are left out."""
 HEADER_BYTES: Final = 100_000_000
-"""Bytes of the header of a safetensors file (safetensors' own limit)."""
+"""Bytes of the header of a file of weights (safetensors' own limit)."""
+TENSOR_DIMENSIONS: Final = 8
+"""Dimensions of a tensor in a file of weights."""
