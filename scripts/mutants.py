@@ -48,6 +48,8 @@ TESTS: Final = {
     "nodes/video": ("tests/video",),
 }
 """Start of a file's path -> where its tests are; the longest that fits counts."""
+DECLARED: Final = "tests/cli/test_listing.py::test_the_page_of_nodes_is_up_to_date"
+"""Also for each mutant of a node: defaults and limits are used when a file is imported, which no test is noted for."""
 IMPORTED: Final = "torch numpy scipy.linalg PIL.Image av numba safetensors.torch tokenizers transformers pytest"
 """What is imported once, before forking: most of the time that a small test takes."""
 OPTIONS: Final = "-x -q -p no:randomly -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning"
@@ -228,7 +230,8 @@ class Runner:
         tests = known.get(mutant.name.partition(" |")[0]) or sorted({test for tests in within for test in tests})
         if len(tests) > MANY:
             tests = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-        return sorted(tests, key=lambda test: stem not in test.partition("::")[0])
+        tests = sorted(tests, key=lambda test: stem not in test.partition("::")[0])
+        return [*tests, DECLARED] if mutant.file.startswith("nodes/") else tests
 
     def run(self, mutant: Mutant) -> dict[str, str]:
         """Put a mutant in its place, run its tests, put back what was there."""

@@ -12,7 +12,7 @@ from pipegraph.runtime.files import scratch, write_new
 
 @dataclass
 class Context:
-    """A RunContext of one node that collects warnings."""
+    """A RunContext of one node that collects warnings and notes."""
 
     output_dir: Path
     temp_dir: Path
@@ -22,11 +22,13 @@ class Context:
     dtype: str = "auto"
     quantize: str = ""
     warnings: list[str] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
 
-    def note(self, key: str, value: Any) -> None: ...
+    def note(self, key: str, value: Any) -> None:
+        self.notes[key] = value
 
     def scratch(self) -> Path:
         return scratch(self.output_dir)

@@ -14,8 +14,10 @@ import torch
 import pipegraph as pg
 from pipegraph.cli import main
 from pipegraph.models.llm.tokenizer import Tokenizer
+from pipegraph.nodes.llm import load_llm
 from pipegraph.runtime.errors import Cancelled, RunError
 
+from ..context import Context
 from .gguf_files import write_gguf
 
 LLM = ["llm", "llm"]
@@ -96,6 +98,21 @@ def test_only_what_a_seed_changes_runs_again() -> None:
     assert "say" in again.cached and again["text"] == first["text"]
     other = workflow.run({"say.seed": 2})
     assert [e.node for e in events(other, "started")] == ["say"]
+
+
+def test_weights_are_kept_in_fewer_bits_as_wanted(tmp_path: Path) -> None:
+    """By the node, else by the run; which layers are in which format stands in the run record."""
+    cases: list[tuple[Any, str, str]] = [("default", "", ""), ("default", "q8", "q8"), ("w4", "q8", "w4")]
+    for wanted, of_run, format in cases:
+        context = Context(tmp_path, tmp_path, quantize=of_run)
+        weights = load_llm("tiny", context, quantize=wanted).network.model.layers[0].mlp.up_proj.weight
+        assert getattr(weights, "format", "") == format
+        assert [*context.notes] == ["weights"] * bool(format)
+
+
+def test_the_processor_may_be_chosen_for_the_language_model_alone(tmp_path: Path) -> None:
+    llm = load_llm("tiny", Context(tmp_path, tmp_path, device="meta"), device="cpu")
+    assert llm.device.type == "cpu"
 
 
 def test_a_chat_by_parts_and_in_one() -> None:

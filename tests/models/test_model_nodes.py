@@ -85,6 +85,13 @@ def test_file_names_are_checked() -> None:
     assert broken_limit(spec(vae.vae_decode_tiled).inputs["tile_size"], 100)
 
 
+def test_a_network_by_the_node_for_gguf_files(context: Context) -> None:
+    by_either = [
+        load("embedded/flux-tiny", as_run(context)) for load in (loaders.load_gguf_model, loaders.load_diffusion_model)
+    ]
+    assert type(by_either[0]) is type(by_either[1]) and context.notes.keys() <= {"weights"}
+
+
 def item(value: float, **extras: Any) -> list[list[Any]]:
     return [[torch.full((1, 4, 8), value), {"pooled_output": torch.full((1, 6), value), **extras}]]
 

@@ -50,8 +50,15 @@ def test_what_is_cut() -> None:
     assert torch.equal(squeezed, resize(picture, 15, 15, "area"))
     whole = resize_image_mask(picture, "scale to multiple", multiple=16)
     assert torch.equal(whole, resize(picture, 32, 24, "area")[:, 4:20])
+    tall = resize_image_mask(picture.transpose(1, 2), "scale to multiple", multiple=16)
+    assert torch.allclose(tall, whole.transpose(1, 2), atol=1e-6)
     with pytest.raises(ValueError, match="40x30 is smaller than the multiple 32"):
         resize_image_mask(picture, "scale to multiple", multiple=32)
+
+
+def test_a_megapixel_is_1024_times_1024() -> None:
+    made = resize_image_mask(torch.zeros(1, 256, 4096), "scale total pixels", megapixels=1.0)
+    assert made.shape == (1, 256, 4096)
 
 
 def problems(**inputs: Any) -> list[str]:

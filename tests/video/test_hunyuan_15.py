@@ -179,6 +179,9 @@ def test_a_clip_from_a_picture_equals_diffusers(load: Any, pipeline: Any, i2v: P
     assert (latents - expected).abs().max() < TOLERANCE
     blind = hunyuan_video_15_image_to_video(*texts(clip), vae, context, **given)
     assert (run(model, blind.positive, blind.negative, start, pipe.scheduler.sigmas) - latents).abs().max() > 1e-3
+    several = hunyuan_video_15_image_to_video(*texts(clip), vae, context, **given, batch_size=3)
+    extras = several.positive[0][1]
+    assert len(several.latent["samples"]) == 3 and len(extras["concat_latent_image"]) == len(extras["concat_mask"]) == 1
     wrong = hunyuan_video_15_image_to_video(
         *texts(clip), vae, context, **given | {"length": 5, "start_image": given["start_image"].expand(7, -1, -1, -1)}
     )

@@ -100,6 +100,15 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
         written(text_generate_ltx2_prompt(context, encoder, "a blue fish", torch.zeros(1, 32, 32, 3), **off))
 
 
+def test_without_an_answer_the_request_is_the_prompt(clip: Callable[..., Any], context: Context) -> None:
+    encoder, _ = clip()
+    network = encoder.encoders["gemma3_12b"].llm.network
+    network.get_output_embeddings().weight.data.zero_()  # the first token of all, which is no text, is as likely as any
+    off: dict[str, Any] = {"sampling_mode": "off", "max_length": 2}
+    assert written(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off)) == "a blue fish"
+    assert "the model wrote nothing: the request is the prompt" in context.warnings
+
+
 def drawn(stream: Any) -> list[int]:
     """The tokens that a node writes."""
     return [event.id for event in stream if isinstance(event, Token)]

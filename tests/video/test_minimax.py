@@ -183,6 +183,11 @@ def test_first_and_last_pictures_equal_diffusers(networks: Any, loaded: Any, blo
     assert apart(run(model, swapped.positive, swapped.LATENT), expected) > 10 * TOLERANCE
 
 
+def half_opaque(pictures: Tensor) -> Tensor:
+    """With an opacity, which references leave out."""
+    return torch.cat([pictures, torch.full_like(pictures[..., :1], 0.5)], -1)
+
+
 def test_references_equal_diffusers(networks: Any, loaded: Any, blocks: Any, context: Context) -> None:
     """A picture, a video with its sound and a sound: what the text encoder is shown, and the sequence."""
     from diffusers.modular_pipelines.minimax_h3 import references as kinds_of
@@ -214,7 +219,7 @@ def test_references_equal_diffusers(networks: Any, loaded: Any, blocks: Any, con
 
     with strict(1 << 10) as launched:
         ours = started(
-            ref_images={"ref_image_0": picture}, ref_videos={"ref_video_0": frames},
+            ref_images={"ref_image_0": half_opaque(picture)}, ref_videos={"ref_video_0": half_opaque(frames)},
             ref_video_audios={"ref_video_audio_0": heard[0]}, ref_audios={"ref_audio_0": heard[1]},
         )  # fmt: skip
     assert launched.attention > 50

@@ -54,8 +54,8 @@ def vae(family: Any = WAN) -> VideoVae:
     return VideoVae(made.eval().requires_grad_(False), family.latent, CPU.device, torch.float32)
 
 
-def text() -> list[Any]:
-    return [[torch.randn(1, 8, 32, generator=torch.Generator().manual_seed(5)), {}]]
+def text(seed: int = 5) -> list[Any]:
+    return [[torch.randn(1, 8, 32, generator=torch.Generator().manual_seed(seed)), {}]]
 
 
 def clip() -> Tensor:
@@ -81,8 +81,9 @@ def state(latent: Tensor, format: Any = WAN.latent) -> Tensor:
 def test_a_clip_to_follow_and_first_frames(context: Context) -> None:
     """Wan 2.1 Fun Control: the state, then the clip, then the first frames, 0 where there are none."""
     net, coder, x = network(in_channels=48), vae(), noise(FRAMES)
-    given = (text(), text(), coder, context, SIZE[1], SIZE[0], FRAMES, 1)
+    given = (text(), text(6), coder, context, SIZE[1], SIZE[0], FRAMES, 1)
     made = wan_fun_control_to_video(*given, None, picture(3), clip()[:5])
+    assert torch.equal(made.positive[0][0], text()[0][0]) and torch.equal(made.negative[0][0], text(6)[0][0])
     followed, first = torch.zeros(2, *x.shape)
     followed[:, :, :2] = state(coder.encode(clip()[:5]))
     first[:, :, :1] = state(coder.encode(picture(3)))
