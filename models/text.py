@@ -124,6 +124,11 @@ class TextEncoder:
     vocabulary: Sequence[str] = field(default=(), repr=False)
     """All words it knows, for models that know few."""
 
+    @property
+    def weighs(self) -> bool:
+        """Whether parentheses weigh words; language models read them as text."""
+        return not isinstance(self.family, LanguageFamily)
+
     def with_lora(self, encoder: str, lora: Lora, strength: float) -> TextEncoder:
         """The same with one LoRA more on one of the encoders."""
         one = self.encoders[encoder]
@@ -182,6 +187,32 @@ def embeddings(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"(?<![^\s(,])embedding:[^\s,():]+", text)))
 
 
+def weight_faults(text: str) -> list[str]:
+    """What of a prompt looks like a weight and is read as text, as sentences.
+
+    That is a parenthesis that is not closed and holds a colon and a number, and a closed one whose part after the last
+    colon should be a number and is none.
+    """
+    faults, starts = [], list[int]()
+    for part in re.finditer(r"\\[()\\]|[()]", text):
+        if part[0] == "(":
+            starts.append(part.end())
+        elif part[0] == ")" and starts:
+            group = text[starts.pop() : part.start()]
+            weight = re.search(r":\s*([^:\s()]*)\s*$", group)
+            if weight and _NEARLY.fullmatch(weight[1]) and not _WEIGHT.fullmatch(weight[1]):
+                what = f'"{weight[1]}" is no number' if weight[1] else "there is no number behind the colon"
+                faults.append(f'"({_short(group, 60)})": {what}; it is read as text, and weighs 1.1')
+    for start in starts:
+        if re.match(r"[^()]*:\s*[+-]?[\d.]", text[start:]):
+            faults.append(f'"({_short(text[start:].strip(), 60)}": its parenthesis is not closed; it is read as text')
+    return faults
+
+
+_WEIGHT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)")
+_NEARLY = re.compile(r"(?i)[+-]?(?:nan|inf(?:inity)?|[\d.,]+(?:e[+-]?\d+|f|x|%)?|)")
+
+
 def weighted(text: str) -> list[tuple[str, float]]:
     """Split a prompt into texts and their weights; parentheses that do not pair are text."""
     # A group is its pieces (text, factor, fixed); a fixed factor is not multiplied by outer groups.
@@ -208,7 +239,7 @@ def weighted(text: str) -> list[tuple[str, float]]:
 
 def _weighed(group: list[tuple[str, float, bool]]) -> list[tuple[str, float, bool]]:
     """The pieces of a closed group: 1.1 times, or the number after its last colon."""
-    ends = re.fullmatch(r"(.*):\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*", group[-1][0], re.S) if group else None
+    ends = re.fullmatch(rf"(.*):\s*({_WEIGHT.pattern})\s*", group[-1][0], re.S) if group else None
     if ends and not group[-1][2]:
         group = [*group[:-1], (ends[1], group[-1][1], False)]
         return [(t, f if fixed else f * float(ends[2]), True) for t, f, fixed in group]

@@ -91,11 +91,14 @@ def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Condition
 def _encode(
     clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
 ) -> list[list[Any]]:
-    from pipegraph.models.text import embeddings
+    from pipegraph.models.text import embeddings, weight_faults
 
     tokens = clip.tokenize(prompts)
-    if named := embeddings(prompts if isinstance(prompts, str) else "\n".join(prompts.values())):
+    texts = [prompts] if isinstance(prompts, str) else [*dict.fromkeys(prompts.values())]
+    if named := embeddings("\n".join(texts)):
         ctx.warn(f"{', '.join(named)}: textual inversions are not supported (yet); read as plain text")
+    for fault in (fault for text in texts if clip.weighs for fault in weight_faults(text)):
+        ctx.warn(fault)
     for sentence in clip.remarks(tokens):
         ctx.warn(sentence)
     ctx.note("tokens", {name: t.used for name, t in tokens.items()})

@@ -11,6 +11,7 @@ from pipegraph.models.llm import load
 from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.runtime.node import FileInput, Multiline, Needs, RunContext, node, outputs
 
+from .progress import loading
 from .wire import LLM, Grammar, Image, Tokens
 
 
@@ -53,7 +54,8 @@ def load_llm(
 
     place = Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype)
     wanted = ctx.quantize if quantize == "default" else quantize
-    llm = load.load_llm(llm_name, place.device, place.dtype, quantize=wanted, mapped=packed == "mapped")
+    with loading(ctx):
+        llm = load.load_llm(llm_name, place.device, place.dtype, quantize=wanted, mapped=packed == "mapped")
     for remark in llm.tokenizer.remarks if llm.tokenizer else ():
         ctx.warn(remark)
     if found := noted({"llm": llm.network}):

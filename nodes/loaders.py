@@ -15,6 +15,7 @@ from pipegraph.models.loading.headers import with_sound_headers
 from pipegraph.models.text_families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
+from .progress import loading
 from .wire import Clip, ControlNet, Model, Vae
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
     found = source.checkpoint(ckpt_name)
     for sentence in found.completed:
         ctx.warn(sentence)
-    made = Checkpoint(*load_checkpoint(found, _place(ctx)))
+    with loading(ctx):
+        made = Checkpoint(*load_checkpoint(found, _place(ctx)))
     _told(ctx, made.MODEL, made.CLIP)
     return made
 
@@ -139,7 +141,8 @@ def load_gguf_model(unet_name: NetworkName, ctx: RunContext) -> Model:
 def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
     from pipegraph.models.checkpoints.load import load_model
 
-    model = load_model(name, _place(ctx, quantize=quantize))
+    with loading(ctx):
+        model = load_model(name, _place(ctx, quantize=quantize))
     _told(ctx, model)
     return model
 
@@ -163,7 +166,8 @@ def load_clip(
     """
     from pipegraph.models.checkpoints.load import load_text_encoders
 
-    clip = load_text_encoders(type, [clip_name], _place(ctx, device))
+    with loading(ctx):
+        clip = load_text_encoders(type, [clip_name], _place(ctx, device))
     _told(ctx, clip=clip)
     return clip
 
@@ -186,7 +190,8 @@ def load_dual_clip(
     """
     from pipegraph.models.checkpoints.load import load_text_encoders
 
-    clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
+    with loading(ctx):
+        clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
     _told(ctx, clip=clip)
     return clip
 
@@ -200,7 +205,8 @@ def load_vae(vae_name: VaeName, ctx: RunContext) -> Vae:
     """
     from pipegraph.models.checkpoints.load import load_vae
 
-    return load_vae(vae_name, _place(ctx))
+    with loading(ctx):
+        return load_vae(vae_name, _place(ctx))
 
 
 @node("ControlNetLoader", category="loaders", title="Load ControlNet Model")
@@ -212,4 +218,5 @@ def load_control_net(control_net_name: ControlNetName, ctx: RunContext) -> Contr
     """
     from pipegraph.models.checkpoints.load import load_control_net
 
-    return load_control_net(control_net_name, _place(ctx))
+    with loading(ctx):
+        return load_control_net(control_net_name, _place(ctx))

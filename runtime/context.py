@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import files
 from .errors import Cancelled
 from .plan import Step
+from .yields import Progress
 
 if TYPE_CHECKING:
     from .execution import Execution
@@ -114,6 +115,11 @@ class Context:
 
     def note(self, key: str, value: Any) -> None:
         self._run.notes.setdefault(self._step.node.id, {})[key] = value
+
+    def progress(self, done: int, total: int, unit: str = "it") -> None:
+        self._run.forward(self._step, Progress(done, total, unit))
+        if self._run.cancelled:
+            raise Cancelled(f"the run {self._run.id!r} was cancelled")
 
     def scratch(self) -> Path:
         return files.scratch(self._run.output_dir)

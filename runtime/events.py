@@ -1,6 +1,7 @@
 """What happens in a run, as numbered events that can be read again: progress bars, servers and tests read this.
 
 Kinds and their data:
+    hashing    path, bytes: a large file is read before the plan; number 0, not in the log
     plan       steps (how many), todo, maybe (if a lazy input asks) and cached (lists of node ids), merged, resolved
     started    -                     cached     -
     progress   done, total, unit     preview    pixels

@@ -76,6 +76,10 @@ class RunContext(Protocol):
         """Put a JSON value about this node into the run record (LoRA keys used, token counts, ...)."""
         ...
 
+    def progress(self, done: int, total: int, unit: str = "it") -> None:
+        """Say how far the node is, where it is no generator that yields ``Progress``."""
+        ...
+
     def scratch(self) -> Path:
         """The path of a new file in ``output_dir`` for what is written piece by piece and then given to :meth:`write`.
 

@@ -30,6 +30,8 @@ class Context:
     def note(self, key: str, value: Any) -> None:
         self.notes[key] = value
 
+    def progress(self, done: int, total: int, unit: str = "it") -> None: ...
+
     def scratch(self) -> Path:
         return scratch(self.output_dir)
 

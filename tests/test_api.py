@@ -185,7 +185,7 @@ def test_a_cancel_while_planning_is_not_lost(pack: Path, monkeypatch: pytest.Mon
         "nodes": {"w": {"class_type": "Wait", "inputs": {"seconds": 0.02}}},
         "outputs": {"x": ["w", 0]},
     }
-    for moment in ("plan", "settings", "event"):
+    for moment in ("check", "settings", "event"):
         workflow = pg.load(graph, nodes=[pack])
 
         def stop(event: Event, workflow: pg.Workflow = workflow) -> None:
@@ -312,3 +312,24 @@ def test_a_file_that_a_node_takes_as_plain_text_is_read_anew_with_a_warning(tmp_
         (warning,) = result.warnings
         assert result["text"] == text
         assert 'its input "path" is declared as plain text and names a file' in warning and "FileInput" in warning
+
+
+def test_loading_and_hashing_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipegraph import api
+    from pipegraph.models.loading import filling
+
+    monkeypatch.setenv("PIPEGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(filling, "_REPORT_SECONDS", 0)
+    monkeypatch.setattr(api, "HASHED_BYTES", 1_000_000)
+    events: list[Event] = []
+    graph = {
+        "pipegraph": 1,
+        "nodes": {"v": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "embedded/flux-tiny"}}},
+        "outputs": {"v": ["v", "VAE"]},
+    }
+    pg.load(graph, on_event=events.append).run()
+    hashed = [event.data for event in events if event.kind == "hashing"]
+    assert hashed and all(data["path"].is_file() and data["bytes"] > 1_000_000 for data in hashed)
+    loaded = [event.data for event in events if event.kind == "progress" and event.data["unit"] == "MB"]
+    assert loaded and all(0 <= data["done"] <= data["total"] for data in loaded)
+    assert [event.kind for event in events].index("hashing") < [event.kind for event in events].index("plan")

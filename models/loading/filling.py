@@ -6,10 +6,13 @@ before a tensor is read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +26,8 @@ from .complete import refuse
 from .pieces import Piece
 from .reading import DTYPES, Reader
 
+_REPORT_SECONDS: Final = 0.25
+_MEGABYTE: Final = 1_000_000
 Weight = QWeight | GgufWeight
 """A matrix as it is packed."""
 
@@ -161,8 +166,10 @@ def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, 
         how: Where to, and in which types.
     """
     packed: Packed = {}
+    counted = _counted(places)
     with Reader() as reader:
         for name, empty in places.items():
+            next(counted)
             dtype = how.dtype_of(name, empty) if how.dtype_of else how.dtype
             layer = _layer(network, name) if dtype == how.dtype else ""
             if layer and (weight := _weight(reader, stored[name], layer, how)):
@@ -172,6 +179,31 @@ def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, 
             else:
                 put(network, name, stored[name].dense(reader, dtype).to(how.device))
     return packed
+
+
+_tell: ContextVar[Callable[[int, int], None] | None] = ContextVar("pipegraph_loading", default=None)
+
+
+@contextmanager
+def reporting(tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Call ``tell`` with the megabytes done and in all while networks are filled inside a ``with``, in this thread."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+def _counted(places: Mapping[str, Tensor]) -> Iterator[None]:
+    """Asked for before each tensor: tells now and then how much is done."""
+    tell, sizes = _tell.get(), [place.nbytes for place in places.values()]
+    done, told = 0, time.monotonic()
+    for size in sizes:
+        if tell and time.monotonic() - told >= _REPORT_SECONDS:
+            tell(done // _MEGABYTE, sum(sizes) // _MEGABYTE)
+            told = time.monotonic()
+        yield
+        done += size
 
 
 def place_buffers(network: nn.Module, how: Filling) -> None:

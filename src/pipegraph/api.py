@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
@@ -26,10 +27,13 @@ from pipegraph.runtime.checked import CheckedGraph
 from pipegraph.runtime.errors import Cancelled, GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
 from pipegraph.runtime.files import check_folder
+from pipegraph.runtime.hashes import FileHashes
 from pipegraph.runtime.plan import Plan, Settings, plan
 from pipegraph.runtime.run import Result, Runner
 
 __all__ = ["Result", "Workflow", "catalog", "default_device", "load", "runner"]
+HASHED_BYTES = 100_000_000
+"""Files that are smaller are hashed without a word."""
 DTYPES = ("auto", "fp32", "fp16", "bf16")
 QUANTIZE = ("none", "q8", "fp8", "w4")
 
@@ -124,8 +128,20 @@ class Workflow:
 
     def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
         """What would run, in which order; arguments as for ``run``."""
+        return self._plan(overrides, inputs, "")
+
+    def _plan(self, overrides: Mapping[str, Any] | None, inputs: Mapping[str, Any], run_id: str) -> Plan:
+        """The plan of a run; large files that are hashed for it are told as events."""
+        start = time.perf_counter()
+
+        def reading(path: Path, size: int) -> None:
+            if self.on_event and run_id and size >= HASHED_BYTES:
+                seconds, data = time.perf_counter() - start, {"path": path, "bytes": size}
+                self.on_event(Event(0, run_id, "hashing", seconds, data=data))
+
         checked = self.check(overrides, **inputs)
-        return plan(checked if self.save else checked.outputs_only(), self.settings())
+        hashes = FileHashes(on_read=reading)
+        return plan(checked if self.save else checked.outputs_only(), self.settings(), hashes=hashes)
 
     def run(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Result:
         """Run the graph and wait for its end.
@@ -144,7 +160,7 @@ class Workflow:
         run_id = uuid4().hex[:12]
         self._running[run_id] = False
         try:
-            return self._run(run_id, self.plan(overrides, **inputs))
+            return self._run(run_id, self._plan(overrides, inputs, run_id))
         finally:
             del self._running[run_id]
 

@@ -9,7 +9,7 @@ from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.checkpoints.source import encoder_files
 from pipegraph.models.loading.place import Place
-from pipegraph.models.text import Encoder, TextEncoder, weighted
+from pipegraph.models.text import Encoder, TextEncoder, weight_faults, weighted
 from pipegraph.models.words import unread
 
 
@@ -142,3 +142,26 @@ def _stock(component: str) -> Any:
 def test_files_hold_tokenizers_and_card() -> None:
     names = {f.name for f in encoder_files(paths.EMBEDDED / "flux-tiny")}
     assert {"card.json", "tokenizer.json", "model.safetensors", "config.json"} <= names
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("a (red:1.2 fox", "its parenthesis is not closed"),
+        ("(a:nan) fox", '"nan" is no number'),
+        ("(a:-inf)", '"-inf" is no number'),
+        ("(a:)", "there is no number behind the colon"),
+        ("(a:1,2)", '"1,2" is no number'),
+        ("((a:1.2) b:2x)", '"2x" is no number'),
+    ],
+)
+def test_what_nearly_is_a_weight_is_said(prompt: str, words: str) -> None:
+    [fault] = weight_faults(prompt)
+    assert words in fault
+
+
+@pytest.mark.parametrize(
+    "prompt", ["(a:1.2)", "(a: 1.2 )", "a (b", "(portrait: blue)", "a) b", r"\(a:nan\)", "(a:.5)", ":)"]
+)
+def test_what_is_a_weight_or_plain_text_is_not_said(prompt: str) -> None:
+    assert not weight_faults(prompt)

@@ -28,6 +28,8 @@ COMMANDS = {
 }
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done, the run failed, the graph or the call is wrong, interrupted."""
+COMPLETE = "_PIPEGRAPH_COMPLETE"
+"""Environment variable by which a shell asks what may come next."""
 COLLECT_EVERY = 20_000
 """New objects after which Python looks for garbage; with 700, its default, importing torch is half as fast again."""
 THREAD_SECONDS = 5.0
@@ -76,6 +78,10 @@ def commands() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code."""
     ctx = None
+    if args is None and (instruction := os.environ.get(COMPLETE)):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(commands, {}, "pipegraph", COMPLETE, instruction))
     if args is None:  # else the process is somebody else's
         open_streams()
         gc.set_threshold(COLLECT_EVERY)

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from glob import escape, glob
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
-from pipegraph.graphs import load
+from pipegraph.graphs import load, ready_made
 from pipegraph.graphs.schema import Graph, GraphInput
 from pipegraph.runtime.errors import GraphError, nearest
 
@@ -36,6 +38,14 @@ class Call:
     overrides: dict[str, str]
 
 
+def complete_graphs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ready-made graphs and files that begin so."""
+    names = [name for name in ready_made.names() if name.startswith(incomplete)]
+    if not names:
+        return [CompletionItem(incomplete, type="file")]  # the shell looks for files itself
+    return [CompletionItem(name) for name in dict.fromkeys([*names, *glob(f"{escape(incomplete)}*")])]
+
+
 class GraphCommand(click.Command):
     """A command with an argument FILE and, besides its own options, one option for each input of that graph."""
 
@@ -47,6 +57,8 @@ class GraphCommand(click.Command):
             try:
                 ctx.meta[_GRAPH] = read(source)
             except GraphError as error:
+                if ctx.resilient_parsing:  # a shell completes what is typed
+                    return super().parse_args(ctx, args)
                 if "--help" not in flags:
                     raise
                 problems(error.problems, error.unlisted)
@@ -158,7 +170,14 @@ def _options(ports: Iterable[GraphInput], taken: set[str]) -> Iterator[click.Opt
         if names and re.fullmatch(r"[\w-]+", port.name):
             decls = [f"graph_input_{number}", *sorted(names, key=lambda n: "_" in n)]
             keep = partial(_keep, port.name)
-            yield click.Option(decls, metavar=port.type, help=_help(port), expose_value=False, callback=keep)
+            complete = partial(_complete_choices, port.choices or ())
+            yield click.Option(
+                decls, metavar=port.type, help=_help(port), expose_value=False, callback=keep, shell_complete=complete
+            )
+
+
+def _complete_choices(choices: Sequence[str], ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
 
 
 def _keep(name: str, ctx: click.Context, _: click.Parameter, value: str | None) -> None:

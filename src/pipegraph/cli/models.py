@@ -14,12 +14,19 @@ from pipegraph.models.loading.card import read_card
 from .show import columns, echo, json_line
 
 
+def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of models that begin so."""
+    every = dict.fromkeys(name for names in _names().values() for name in names)
+    return [name for name in every if name.lower().startswith(incomplete.lower())]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME | WORD]", shell_complete=complete_models)
 @click.argument("added", metavar="[MODEL]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, added: str | None, as_json: bool) -> None:
-    """List what can be loaded and from where, or show the model NAME: what it recommends, knows and scores.
+    """List what can be loaded and from where, show the model NAME (what it recommends, knows and scores), or list the
+    models that have a WORD in their name.
 
     \b
     pipegraph models add smollm2      fetch a small language model (Apache-2.0, 98 MB) into your model folder
@@ -34,9 +41,15 @@ def command(name: str | None, added: str | None, as_json: bool) -> None:
         _all(as_json)
 
 
-def _all(as_json: bool) -> None:
+def _names(word: str = "") -> dict[str, list[str]]:
+    """Names of models that hold a word, by kind."""
     kinds = [kind for kind in paths.KINDS if kind != "input"]
-    found = {kind: paths.names(kind) for kind in kinds}
+    return {kind: [n for n in paths.names(kind) if word.lower() in n.lower()] for kind in kinds}
+
+
+def _all(as_json: bool) -> None:
+    found = _names()
+    kinds = [*found]
     searched = {kind: [str(p) for p in paths.searched(kind)] for kind in kinds}
     if as_json:
         return json_line({"models": found, "searched": searched})
@@ -74,7 +87,15 @@ def _one(name: str, as_json: bool) -> None:
         except LookupError as error:
             errors.append(str(error.args[0]))
     if place is None:
-        raise click.UsageError(errors[0])
+        found = {kind: names for kind, names in _names(name).items() if names}
+        if not found:
+            raise click.UsageError(errors[0])
+        if as_json:
+            return json_line({"models": found})
+        for kind, names in found.items():
+            echo(kind)
+            columns([(n, _summary(kind, n)) for n in names], indent="  ")
+        return None
     card = read_card(place)
     holds = contents(place)
     if as_json:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pipegraph.runtime.catalog import Catalog
+from pipegraph.runtime.errors import nearest
 from pipegraph.runtime.spec import MISSING, NodeSpec, Port
 
 from .show import columns, echo, json_line
@@ -25,18 +26,43 @@ nodes_option = click.option(
 )
 
 
+def complete_nodes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of nodes that begin so."""
+    from pipegraph.api import catalog
+
+    return [spec.id for spec in catalog() if spec.id.lower().startswith(incomplete.lower())]
+
+
+def search(catalog: Catalog, words: Iterable[str]) -> list[NodeSpec]:
+    """The nodes that have all words in their name, title, category or description, by category."""
+    wanted = [word.lower() for word in words]
+
+    def text(spec: NodeSpec) -> str:
+        return f"{spec.id} {spec.title} {spec.category} {spec.doc}".lower()
+
+    found = (spec for spec in catalog if all(word in text(spec) for word in wanted))
+    return sorted(found, key=lambda spec: (spec.category, spec.id))
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("words", nargs=-1, metavar="[NAME | WORDS...]", shell_complete=complete_nodes)
 @nodes_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", is_flag=True, help="Print the page docs/nodes.md.")
-def command(name: str | None, packs: tuple[Path, ...], as_json: bool, markdown: bool) -> None:
-    """List the nodes, or show the inputs and outputs of the node NAME."""
+def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, markdown: bool) -> None:
+    """List the nodes, show the inputs and outputs of the node NAME, or list the nodes that have all WORDS.
+
+    \b
+    pipegraph nodes KSampler          one node
+    pipegraph nodes lora              nodes that have a word in their name, title, category or description
+    """
     catalog = load_catalog(packs)
-    try:
-        specs = [catalog[name]] if name else sorted(catalog, key=lambda s: (s.category, s.id))
-    except LookupError as error:
-        raise click.UsageError(str(error.args[0])) from None
+    name = words[0] if len(words) == 1 and words[0] in catalog.entries else ""
+    specs = [catalog[name]] if name else search(catalog, words)
+    if not specs:
+        hint = nearest(words[0], catalog.entries) if len(words) == 1 else ""
+        what = f"no node has {' and '.join(words)} in its name, title, category or description. {hint}"
+        raise click.UsageError(what.strip())
     if as_json:
         json_line([as_dict(spec) for spec in specs])
     elif markdown:

@@ -33,11 +33,11 @@ class Listener(Protocol):
     def __call__(self, event: Event) -> None: ...
 
 
-def listener(as_json: bool) -> AbstractContextManager[Listener]:
-    """The one that suits where the output goes."""
+def listener(as_json: bool, verbose: bool = False) -> AbstractContextManager[Listener]:
+    """The one that suits where the output goes; ``verbose``: with what became of each ``auto``."""
     if as_json:
         return nullcontext(_json)
-    return Bars() if sys.stderr.isatty() else nullcontext(Plain())
+    return Bars(verbose) if sys.stderr.isatty() else nullcontext(Plain(verbose))
 
 
 def _json(event: Event) -> None:
@@ -47,7 +47,8 @@ def _json(event: Event) -> None:
 class Plain:
     """Lines, for logs and pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, verbose: bool = False) -> None:
+        self.verbose = verbose
         self.todo: set[str] = set()
         self.finished = 0
         self.speed = Speed()
@@ -64,8 +65,10 @@ class Plain:
             case "plan":
                 self.todo.update(data["todo"])
                 self.say(plan_line(data))
-                for line in resolved_lines(data):
+                for line in resolved_lines(data) if self.verbose else ():
                     self.say(line)
+            case "hashing":
+                self.say(f"reading {data['path'].name} ({data['bytes'] / 1e9:.1f} GB) to know it again")
             case "started":
                 self.speed, self.tokens = Speed(), 0
                 self.todo.add(event.node)  # a lazy input may want nodes that were not planned
@@ -124,8 +127,8 @@ class Plain:
 class Bars(Plain):
     """Two bars on a terminal: nodes of the graph, and steps of the node that runs; finished nodes scroll past above."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, verbose: bool = False) -> None:
+        super().__init__(verbose)
         from rich.console import Console
         from rich.live import Live
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

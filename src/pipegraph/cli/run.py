@@ -12,7 +12,7 @@ import click
 
 from pipegraph.runtime.errors import RunError
 
-from .call import ARGS, Call, GraphCommand, call_of, typed_paths
+from .call import ARGS, Call, GraphCommand, call_of, complete_graphs, typed_paths
 from .nodes import load_catalog, nodes_option
 from .show import echo, json_line
 from .streams import results_apart
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GraphCommand)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete_graphs)
 @click.option("--set", "settings", multiple=True, metavar="NODE.INPUT=VALUE", help="Set an input. May be repeated.")
 @click.option("--out", default="output", show_default=True, type=click.Path(path_type=Path), help="Folder to save to.")
 @click.option("--device", help="cpu, cuda, cuda:1, ...; auto: a GPU if there is one (default).")
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 @nodes_option
 @click.option("--record", "keep_record", is_flag=True, help="Save the run record beside the first file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event a line on stdout, and nothing else there.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show what became of each `auto`.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a node that fails.")
 @click.pass_context
 def command(
@@ -61,6 +62,7 @@ def command(
     packs: tuple[Path, ...],
     keep_record: bool,
     as_json: bool,
+    verbose: bool,
     debug: bool,
 ) -> None:
     """Run a graph and save what it makes.
@@ -81,7 +83,7 @@ def command(
     checked = workflow.check(call.overrides, **call.inputs)  # before torch is imported
     if parallel == 1:
         try:
-            _run(workflow, call, keep_record, as_json)
+            _run(workflow, call, keep_record, as_json, verbose)
         except RunError as error:
             if where := locate(error.__cause__, debug):
                 echo(where, err=True)
@@ -97,14 +99,16 @@ def command(
         if process.rank:
             processes.follow(workflow, call)
         else:
-            _run(workflow, call, keep_record, as_json, parallel)
+            _run(workflow, call, keep_record, as_json, verbose, parallel)
 
 
-def _run(workflow: Workflow, call: Call, keep_record: bool, as_json: bool, processes: int = 1) -> None:
+def _run(
+    workflow: Workflow, call: Call, keep_record: bool, as_json: bool, verbose: bool = False, processes: int = 1
+) -> None:
     """Run a workflow and tell of it; of failures only where this is the only process."""
     from .progress import listener
 
-    with results_apart(), listener(as_json) as tell:
+    with results_apart(), listener(as_json, verbose) as tell:
         workflow.on_event = lambda event: tell(event) if processes == 1 or event.kind != "failed" else None
         result = workflow.run(call.overrides, **call.inputs)
     if not any(event.kind in ("saved", "text", "token") for event in result.events.since()):

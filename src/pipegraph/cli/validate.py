@@ -9,13 +9,13 @@ import click
 from pipegraph.access import Access
 from pipegraph.runtime.check import open_inputs
 
-from .call import JSON, GraphCommand, call_of, typed_paths
+from .call import JSON, GraphCommand, call_of, complete_graphs, typed_paths
 from .nodes import load_catalog, nodes_option
 from .show import echo, json_line
 
 
 @click.command(cls=GraphCommand)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete_graphs)
 @click.option("--set", "settings", multiple=True, metavar="NODE.INPUT=VALUE", help="Set an input. May be repeated.")
 @nodes_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
