@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipegraph.models.sampling.noise import ItemNoise, Noise, initial_noise
+from pipegraph.models.sampling.noise import ItemNoise, Noise, _item_seed, initial_noise
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_sigmas.json").read_text())
 
@@ -69,3 +69,8 @@ def test_the_value_on_the_wire() -> None:
     latent = {"samples": torch.ones(2, 4, 8, 8), "batch_index": [1, 3]}
     assert torch.equal(Noise(5).generate_noise(latent), initial_noise(5, (2, 4, 8, 8), [1, 3]))
     assert not Noise(5, silent=True).generate_noise(latent).any()
+
+
+def test_the_seeds_of_items_stay_what_they_are() -> None:
+    """Pictures that were saved are made again by them."""
+    assert [_item_seed(7, 0), _item_seed(7, 1), _item_seed(2**64 - 1, 0)] == [8, 3439377101759973470, 0]
