@@ -135,14 +135,15 @@ def test_dpm_solver_multistep(name: str, settings: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.parametrize(("steps", "order"), [(3, 2), (N, 3)])
 @pytest.mark.parametrize(("name", "solver"), [("uni_pc", "bh1"), ("uni_pc_bh2", "bh2")])
-def test_uni_pc(name: str, solver: str) -> None:
+def test_uni_pc(name: str, solver: str, steps: int, order: int) -> None:
     from diffusers import UniPCMultistepScheduler
 
-    sigmas = sigmas_for(Discrete(), "karras", N)
+    sigmas = sigmas_for(Discrete(), "karras", steps)
     sigmas[-1] = UNI_PC_LAST_SIGMA
-    scheduler = UniPCMultistepScheduler(**BETAS, solver_order=3, solver_type=solver, final_sigmas_type="sigma_min")
-    scheduled(scheduler, sigmas, torch.arange(N, 0, -1))
+    scheduler = UniPCMultistepScheduler(**BETAS, solver_order=order, solver_type=solver, final_sigmas_type="sigma_min")
+    scheduled(scheduler, sigmas, torch.arange(steps, 0, -1))
     model, x = Bent(Discrete()), start(14.6)
     assert torch.allclose(ours(name, model, x, sigmas), vp_run(scheduler, model, x, sigmas, None), atol=2e-4)
 
