@@ -41,7 +41,7 @@ class CheckedNode(NamedTuple):
     """Input -> files and folders that it names."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CheckedGraph:
     """A graph that can be planned."""
 
@@ -62,6 +62,9 @@ class CheckedGraph:
     """What the run may read, and where the names in it lead."""
     autos: Mapping[str, Sequence[Resolved]] = field(default_factory=dict)
     """By node id, what each ``auto`` of the nodes that may run became."""
+
+    def __repr__(self) -> str:
+        return f"<CheckedGraph of {len(self.nodes)} nodes: outputs {', '.join(self.outputs) or 'none'}>"
 
     def outputs_only(self) -> CheckedGraph:
         """The same, of which only what the graph's outputs need is run: no output nodes, nothing is saved.

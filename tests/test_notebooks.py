@@ -43,6 +43,7 @@ def test_what_python_prints_is_short(tmp_path: Path) -> None:
     for value in (workflow, plan):
         assert len(str(value)) < 500 and "<script" not in value._repr_html_() and len(value._repr_html_()) < 10_000
     assert "prompt" in str(workflow) and "KSampler" in plan._repr_html_() and "steps" in workflow._repr_html_()
+    assert len(str(workflow.check(seed=1))) < 500
     result = pg.load(GRAPH, out=tmp_path).run()
     assert len(str(result)) < 500 and "image" in str(result)
 
