@@ -1,6 +1,6 @@
 """Compare a graph with the catalogue and with what the call gives: every problem is found at once, nothing runs.
 
-checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red fox", "seed": "7"})
+checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red umbrella on the beach", "seed": "7"})
 """
 
 from __future__ import annotations

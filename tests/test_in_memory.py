@@ -153,6 +153,14 @@ def test_what_is_no_picture_is_told_before_anything_runs(value: Any, words: str)
     assert error.value.problems[0].input == "image" and not events and not memory_inputs().exists()
 
 
+@pytest.mark.parametrize("node", ["LoadVideo", "LoadAudio", "CheckpointLoaderSimple"])
+def test_a_picture_where_another_file_is_named(node: str) -> None:
+    [name] = [n for n in ("file", "audio", "ckpt_name") if n in pg.api.catalog()[node].inputs]
+    graph = {"pipegraph": 1, "nodes": {"x": {"class_type": node, "inputs": {name: "a"}}}, "outputs": {"y": ["x", 0]}}
+    with pytest.raises(pg.GraphError, match="it takes no picture"):
+        pg.load(graph).run({f"x.{name}": bytes_of(4, 4, 3)})
+
+
 def test_a_picture_where_no_file_is_named() -> None:
     with pytest.raises(pg.GraphError) as error:
         value = bytes_of(2, 2)

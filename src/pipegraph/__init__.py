@@ -2,7 +2,7 @@
 
     import pipegraph as pg
 
-    result = pg.load("flux.json").run(prompt="a red fox", seed=7)
+    result = pg.load("flux.json").run(prompt="a red umbrella on the beach", seed=7)
     result["image"]  # float32 [B, H, W, C]
 
 Names are imported when they are used: ``import pipegraph`` costs nothing.

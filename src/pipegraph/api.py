@@ -1,7 +1,7 @@
 """Run graphs from Python.
 
 workflow = pg.load("flux.json")
-result = workflow.run(prompt="a red fox", seed=7)
+result = workflow.run(prompt="a red umbrella on the beach", seed=7)
 result["image"], result.files, result.record, result.timings
 """
 

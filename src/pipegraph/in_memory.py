@@ -67,7 +67,9 @@ def named(
             if takes.get(key):
                 return kept(value)
             if key in takes:  # else the check tells that there is no such input
-                raise BadPicture("it takes no picture", shown(value), hint="Pictures go where a file is named.")
+                raise BadPicture(
+                    "it takes no picture", shown(value), hint="Pictures go where the file of a picture is named."
+                )
         except BadPicture as e:
             about = {"got": e.got, "wanted": e.wanted, "hint": e.hint}
             problems.append(Problem(code="bad_picture", message=e.message, input=key, **about))
@@ -87,8 +89,9 @@ def _takers(graph: Graph, catalog: Catalog) -> tuple[dict[str, bool], dict[str, 
     for use in graph.nodes.values():
         if not (entry := catalog.entries.get(use.type)):
             continue
+        shows = any(port.type in ("IMAGE", "MASK") for port in entry.spec.outputs.values())
         for name in entry.spec.inputs:
-            of_nodes[f"{use.id}.{name}"] = is_file = name in entry.file_inputs
+            of_nodes[f"{use.id}.{name}"] = is_file = shows and name in entry.file_inputs
             value = use.inputs.get(name)
             if is_file and isinstance(value, InputRef):
                 of_graph[value.name] = True
