@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipegraph.api import runner
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the programs that tests start, also where the tests run in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 APART = {Path(__file__).with_name(name) for name in ("interpreter", "aot")}
 
