@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .loading.names import SAME, Naming
@@ -33,7 +32,8 @@ class LatentFormat:
     channels: int
     downscale: int
     """Pixels a latent cell is wide."""
-    scale: float = 1.0
+    scale: float | None = 1.0
+    """None: nothing says it."""
     shift: float = 0.0
     patch: int = 1
     """Latent cells a token of the network is wide."""
@@ -46,13 +46,21 @@ class LatentFormat:
         """VAE latent to network state."""
         if self.mean:
             return (latent - self._of_channels(self.mean, latent)) / self._of_channels(self.std, latent)
-        return (latent - self.shift) * self.scale
+        return (latent - self.shift) * self._known_scale
 
     def process_out(self, state: Tensor) -> Tensor:
         """Network state to VAE latent."""
         if self.mean:
             return state * self._of_channels(self.std, state) + self._of_channels(self.mean, state)
-        return state / self.scale + self.shift
+        return state / self._known_scale + self.shift
+
+    @property
+    def _known_scale(self) -> float:
+        if self.scale is None:
+            raise ValueError(
+                "nothing says how the latents of this VAE are scaled: use the VAE of the model's checkpoint"
+            )
+        return self.scale
 
     @property
     def axes(self) -> int:
@@ -90,6 +98,21 @@ class EncoderFacts:
     """What lies beyond so many tokens is cut off, and said aloud."""
     masked: bool = False
     """The encoder does not see the padding."""
+    tokenizer: str = ""
+    """The kind whose tokenizer it has; ``kind`` if empty."""
+    window: int = 0
+    """Long prompts are read in windows of so many tokens, each with its start and end; 0: in one, cut at ``limit``."""
+    layers: tuple[int, ...] = (-1,)
+    """Hidden states that are taken, side by side: -1 behind the final norm, -2 those before the last layer, raw."""
+    pad: int | None = None
+    """Token of the padding; None: the tokenizer's."""
+    projected: bool = False
+    """The vector for the whole prompt goes through the projection."""
+
+    @property
+    def tokenizer_kind(self) -> str:
+        """``clip``, ``t5`` or ``umt5``."""
+        return self.tokenizer or self.kind
 
 
 Pieces = Mapping[str, Piece]
@@ -128,6 +151,8 @@ class Network:
     """What the config in a file's metadata says, in the class's terms."""
     ignored: str = ""
     """A regular expression for names in its files that nothing reads."""
+    prefixes: tuple[str, ...] = ()
+    """What its names begin with in files that hold several networks, besides the usual prefixes."""
     apart: str = ""
     """A regular expression for its tensors that lie apart from each other in a file, from the beginning of the name;
     the group ``prefix`` is left out."""
@@ -137,8 +162,6 @@ class Network:
     """Other classes in the configs of folders that hold its tensors, and more that nothing reads."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """What is always set in its config."""
-    check: Callable[[Path, Config], None] | None = None
-    """Raises LoadError if a single file of this config cannot be used."""
     adapt: Callable[[Any, Config], None] | None = None
     """Changes the empty network before it gets its weights."""
     ready: Callable[[Any], None] | None = None

@@ -8,7 +8,7 @@ Nothing is lost in silence: :meth:`TextEncoder.remarks` says what was cut off an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ from .words import unread, words
 if TYPE_CHECKING:
     from .adapters.lora import Lora
     from .text_language import LanguageEncoder
+
+
+LONG_WORD = 8
+"""Tokens from which on a word may be cut by the end of a window, as ComfyUI has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +61,17 @@ class Encoder:
     loras: tuple[tuple[Lora, float], ...] = ()
 
     def tokenize(self, text: str) -> Tokens:
-        """The tokens of a prompt, padded to ``pad_to`` and cut at ``limit``."""
-        start, end = [self.tokenizer.bos_token_id] if self.facts.kind == "clip" else [], self.tokenizer.eos_token_id
+        """The tokens of a prompt, padded to ``pad_to`` and cut at ``limit``, or in windows of one length."""
+        start, end, pad = self._special()
+        if self.facts.window:
+            return self._in_windows(self._words(text), start, end, pad)
         room = self.limit - len(start) - 1
         ids: list[int] = []
         weights: list[float] = []
         unknown: dict[str, None] = {}
         dropped: list[str] = []
         for piece, weight in weighted(text):
-            read = self.tokenizer(piece, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+            read = self._read(piece)
             kept = read["input_ids"][: room - len(ids)]
             end_read = _end_read(piece, read["offset_mapping"], len(kept))
             dropped.append(piece[end_read:])
@@ -73,7 +79,6 @@ class Encoder:
             ids += kept
             weights += [weight] * len(kept)
         used = len(start) + len(ids) + 1
-        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else end
         pads = max(0, self.pad_to - used)
         return Tokens(
             ids=(*start, *ids, end, *[pad] * pads),
@@ -83,28 +88,93 @@ class Encoder:
             unknown=tuple(unknown),
         )
 
+    def _special(self) -> tuple[list[int], int, int]:
+        """Tokens at the start, at the end, and of the padding."""
+        tokenizer, end = self.tokenizer, self.tokenizer.eos_token_id
+        start = [tokenizer.bos_token_id] if self.facts.tokenizer_kind == "clip" else []
+        usual = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end
+        return start, end, usual if self.facts.pad is None else self.facts.pad
+
+    def _read(self, text: str) -> Any:
+        return self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+
+    def _words(self, text: str) -> Iterator[tuple[list[int], float, list[str]]]:
+        """Tokens of each word between blanks, its weight, and what of it is unknown."""
+        for piece, weight in weighted(text):
+            for word in piece.split():
+                read = self._read(word)
+                yield read["input_ids"], weight, [*unread(self.tokenizer, word, read, len(word))]
+
+    def _in_windows(
+        self, words: Iterable[tuple[list[int], float, list[str]]], start: list[int], end: int, pad: int
+    ) -> Tokens:
+        """Words in windows, each with its start, end and padding, as ComfyUI does it.
+
+        A word that does not fit begins the next window; one of ``LONG_WORD`` tokens or more is cut.
+        """
+        room = self.facts.window - len(start) - 1
+        windows: list[list[tuple[int, float]]] = [[]]
+        unknown: dict[str, None] = {}
+        for ids, weight, strange in words:
+            unknown |= dict.fromkeys(strange)
+            rest = [(token, weight) for token in ids]
+            while len(windows[-1]) + len(rest) > room:
+                fits = room - len(windows[-1]) if len(ids) >= LONG_WORD else 0
+                windows[-1] += rest[:fits]
+                rest = rest[fits:]
+                windows.append([])
+            windows[-1] += rest
+        tokens: list[tuple[int, float]] = []
+        for window in windows:
+            pads = [(pad, 1.0)] * (room - len(window))
+            tokens += [*((token, 1.0) for token in start), *window, (end, 1.0), *pads]
+        used = len(tokens) - (room - len(windows[-1]))
+        every, weights = zip(*tokens, strict=True)
+        return Tokens(ids=tuple(every), weights=tuple(weights), used=used, unknown=tuple(unknown))
+
+    def windows(self, tokens: Tokens) -> int:
+        """How many windows the tokens of a prompt are in."""
+        return len(tokens.ids) // self.facts.window if self.facts.window else 1
+
+    def lengthened(self, tokens: Tokens, windows: int) -> Tokens:
+        """The tokens with empty windows behind them, so that there are so many."""
+        empty, more = self.tokenize(""), windows - self.windows(tokens)
+        return replace(tokens, ids=tokens.ids + empty.ids * more, weights=tokens.weights + empty.weights * more)
+
     def states(self, tokens: Tokens) -> Tensor:
         """State of each token, weights applied, float32 [1, T, D] on the CPU."""
-        states: Tensor = self._run(tokens).last_hidden_state.float().cpu()
+        states = self._states(tokens)
         if any(w != 1 for w in tokens.weights):
-            empty = replace(self, pad_to=len(tokens.ids)).tokenize("")
-            base = self._run(empty).last_hidden_state.float().cpu()
+            if self.facts.window:
+                base = self._states(self.tokenize("")).repeat(1, self.windows(tokens), 1)
+            else:
+                base = self._states(replace(self, pad_to=len(tokens.ids)).tokenize(""))
             weights = torch.tensor(tokens.weights)[:, None]
             states = torch.where(weights == 1, states, base + weights * (states - base))
         return states
 
+    def _states(self, tokens: Tokens) -> Tensor:
+        """The hidden states that are taken, of all windows in a row."""
+        out = self._run(tokens)
+        layers = [out.last_hidden_state if n == -1 else out.hidden_states[n] for n in self.facts.layers]
+        return torch.cat(layers, -1).float().cpu().flatten(0, 1)[None]
+
     def pooled(self, tokens: Tokens) -> Tensor:
-        """One vector for the whole prompt, float32 [1, P] on the CPU. Weights do not act on it."""
-        pooled: Tensor = self._run(tokens).pooler_output.float().cpu()
-        return pooled
+        """One vector for the whole prompt, of its first window, float32 [1, P] on the CPU. Weights do not act on it."""
+        out = self._run(tokens)
+        pooled: Tensor = out.text_embeds if self.facts.projected else out.pooler_output
+        return pooled[:1].float().cpu()
 
     @torch.no_grad()
     def _run(self, tokens: Tokens) -> Any:
-        given = {"input_ids": torch.tensor([tokens.ids], device=self.device)}
+        ids = torch.tensor(tokens.ids, device=self.device).reshape(self.windows(tokens), -1)
+        inputs: dict[str, Any] = {"input_ids": ids}
         if self.facts.masked:
-            given["attention_mask"] = (torch.arange(len(tokens.ids), device=self.device) < tokens.used).long()[None]
+            inputs["attention_mask"] = (torch.arange(ids.shape[1], device=self.device) < tokens.used).long()[None]
+        if self.facts.layers != (-1,):
+            inputs["output_hidden_states"] = True
         with self._adapted():
-            return self.network(**given)
+            return self.network(**inputs)
 
     def _adapted(self) -> Any:
         if not self.loras:

@@ -36,9 +36,10 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     """The three values of a whole model."""
     vae = _vae(source.parts["vae"], place)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
+    latent = model.latent if vae.latent.scale is None else vae.latent
     if source.family.text:
         found = load_language_encoders(LANGUAGE_FAMILIES[source.family.text], {source.name: source.path}, place)
-        return replace(model, latent=vae.latent), found, vae
+        return replace(model, latent=latent), found, vae
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
@@ -46,7 +47,7 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     }
     words = tuple(source.card.get("vocabulary", ()))
     text = TextEncoder(source.family, encoders, source.name, words)
-    return replace(model, latent=vae.latent), text, vae
+    return replace(model, latent=latent), text, vae
 
 
 def load_model(name: str, place: Place) -> Model:
@@ -57,7 +58,8 @@ def load_model(name: str, place: Place) -> Model:
     if (component(path, "vae") / "config.json").is_file():
         own = part(path, "vae")
         vae, config = own.network, dict(own.config)
-    return replace(model, latent=vae.latent(config)) if vae and vae.latent and config else model
+    latent = vae.latent(config) if vae and vae.latent and config else None
+    return replace(model, latent=latent) if latent and latent.scale is not None else model
 
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
@@ -136,8 +138,9 @@ def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place
         pad_to = limit = int(tokens)
     if positions := found.config.get("max_position_embeddings"):
         pad_to, limit = min(pad_to, positions), min(limit, positions)
+        facts = replace(facts, window=min(facts.window, positions))
     network = build(found, place.device, place.dtype, place.quantize)
-    return Encoder(facts, network, load_tokenizer(tokenizer, facts.kind), place.device, pad_to, limit)
+    return Encoder(facts, network, load_tokenizer(tokenizer, facts.tokenizer_kind), place.device, pad_to, limit)
 
 
 __all__ = [

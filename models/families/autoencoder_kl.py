@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 from typing import Any, Final
 
 from ..family import Config, LatentFormat, Layout, Network, Pieces
-from ..loading.headers import LoadError
 from ..loading.names import Renaming, count, present
 from ..loading.pieces import Piece
 
@@ -60,15 +58,16 @@ _SCALE: Final = ("scaling_factor", "shift_factor")
 def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     """Config of an AutoencoderKL from the shapes of its tensors; the rest is from ``base``, FLUX.1's.
 
-    Of other latents than FLUX.1's it says no scale: the VAEs of SD 1.5 (0.18215) and SDXL (0.13025) are shaped alike.
-    (So have those of FLUX.1 and SD3, 1.5305 with a shift of 0.0609: a file without a config is taken for FLUX.1's.)
+    Of other latents than FLUX.1's no file says the scale: the VAEs of SD 1.5 (0.18215) and SDXL (0.13025) are shaped
+    alike. So are those of FLUX.1 and SD3 (1.5305 with a shift of 0.0609): a file without a config is taken for
+    FLUX.1's.
     """
     levels = count(pieces, r"encoder\.down_blocks\.(\d+)\.")
     widths = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.weight"].shape[0] for i in range(levels)]
     layers = count(pieces, r"encoder\.down_blocks\.0\.resnets\.(\d+)\.")
     channels, quantized = pieces["decoder.conv_in.weight"].shape[1], "quant_conv.weight" in pieces
     known = channels == _OF_FLUX and not quantized
-    return {k: v for k, v in base.items() if known or k not in _SCALE} | {
+    return {k: v if known or k not in _SCALE else None for k, v in base.items()} | {
         "block_out_channels": widths,
         "down_block_types": ["DownEncoderBlock2D"] * levels,
         "up_block_types": ["UpDecoderBlock2D"] * levels,
@@ -81,29 +80,13 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     }
 
 
-def check_scale(path: Path, config: Config) -> None:
-    """Refuse an AutoencoderKL of which nothing says how its latents are scaled.
-
-    Raises:
-        LoadError: says what it may be.
-    """
-    if config.get(_SCALE[0]) is not None:
-        return
-    channels = config["latent_channels"]
-    what = "as those of Stable Diffusion 1, 2 and SDXL have, " if channels == 4 else ""
-    raise LoadError(
-        f"{path} is a VAE with {channels} latent channels, {what}and no model that runs here has such latents (yet); "
-        "how they are scaled it does not say (a folder in diffusers layout does, in its config.json)"
-    )
-
-
 def latent(config: Config) -> LatentFormat:
     """What the latents of a VAE are, by its config."""
-    channels, scale = config["latent_channels"], config.get("scaling_factor")
+    channels, scale = config["latent_channels"], config.get("scaling_factor", DIFFUSERS_SCALE)
     return LatentFormat(
         channels=channels,
         downscale=2 ** (len(config["block_out_channels"]) - 1),
-        scale=DIFFUSERS_SCALE if scale is None else float(scale),
+        scale=None if scale is None else float(scale),
         shift=float(config.get("shift_factor") or 0),
         patch=2 if channels == _OF_FLUX else 1,
     )
@@ -124,7 +107,6 @@ AUTOENCODER_KL = Network(
         "in_channels": 3, "out_channels": 3, "norm_num_groups": 32, "sample_size": 1024, "scaling_factor": 0.3611,
         "shift_factor": 0.1159, "mid_block_add_attention": True,
     },
-    check=check_scale,
     latent=latent,
     value="pipegraph.models.vae:Vae",
 )  # fmt: skip

@@ -141,7 +141,8 @@ def _checked(part: Part) -> Part:
 
 def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
     """The networks of a single file; every name in it must belong to one."""
-    if what := recognise({name: entry.shape for name, entry in header.tensors.items()}):
+    shapes = {name: entry.shape for name, entry in header.tensors.items()}
+    if what := recognise(shapes, {family.title for family in families}):
         raise LoadError(f"{header.path} is {what}")
     networks = dict(_networks(families))
     left = _gathered(pieces_of([header]), networks)
@@ -187,7 +188,8 @@ def _gathered(stored: Mapping[str, Piece], networks: Iterable[Network]) -> dict[
 
 def _prefixes(names: Iterable[str], networks: Iterable[Network]) -> list[str]:
     encoders = {match[0]: None for name in names if (match := _ENCODER.match(name))}
-    return [*dict.fromkeys([*_PREFIXES, *encoders, *(f"{network.kind}." for network in networks), ""])]
+    own = [prefix for network in networks for prefix in (*network.prefixes, f"{network.kind}.")]
+    return [*dict.fromkeys([*_PREFIXES, *encoders, *own, ""])]
 
 
 def _network_of(
@@ -219,7 +221,7 @@ def _part_of(
         LoadError: a tensor is missing that tells a size.
     """
     try:
-        pieces, unknown = layout.names.to_class(_read(network, stored))
+        pieces, unknown = layout.names.to_class(stored)
         config = network.config(pieces, network.base)
     except (KeyError, ValueError, IndexError, TypeError, ZeroDivisionError) as e:
         name = f" such as {e.args[0]}" if isinstance(e, KeyError) else ""
@@ -232,9 +234,8 @@ def _part_of(
     alike = (n for n in networks if n.cls == network.cls and layout in n.layouts)
     network = next(n for n in alike if n.fits is None or n.fits(config))
     config |= network.overrides
-    if network.check:
-        network.check(header.path, config)
-    return _checked(Part(network, config, pieces, header.path, networks[network])), unknown
+    part = Part(network, config, _read(network, pieces), header.path, networks[network])
+    return _checked(part), [*_read(network, dict.fromkeys(unknown, next(iter(stored.values()))))]
 
 
 def _stated(header: Header, network: Network, configs: Mapping[str, Any]) -> dict[str, Any]:

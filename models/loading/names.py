@@ -53,7 +53,14 @@ class Exact:
     name: str
 
 
-Target = str | tuple[str, ...] | Swapped | Exact
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A matrix that the file has with rows and columns exchanged."""
+
+    name: str
+
+
+Target = str | tuple[str, ...] | Swapped | Exact | Transposed
 """A layer or tensor of the class. A tuple: the file has these layers stacked in one."""
 
 
@@ -95,6 +102,8 @@ class Names:
             yield target.name + end, piece.swapped()
         elif isinstance(target, Exact):
             yield target.name + end, piece.flat()
+        elif isinstance(target, Transposed):
+            yield target.name + end, piece.transpose()
         elif target is not None:
             yield target + end, piece
 

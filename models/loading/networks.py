@@ -76,7 +76,8 @@ def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
 def _prefixed(network: nn.Module, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
     """Names as this release of transformers has them: 4 has the prefix ``text_model.``, 5 has not."""
     prefix = "text_model." if any(n.startswith("text_model.") for n, _ in network.named_parameters()) else ""
-    return {prefix + n: p for n, p in pieces.items()}
+    own = network.state_dict().keys()
+    return {n if n in own else prefix + n: p for n, p in pieces.items()}
 
 
 def _fill(facts: Network, network: nn.Module, pieces: Mapping[str, Piece], how: Filling) -> Packed:

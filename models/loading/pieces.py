@@ -34,6 +34,8 @@ class Piece:
     """The one number that the scales of NVFP4 are multiplied by."""
     tiled: bool | None = None
     """Whether the scales of NVFP4 lie in tiles or, as they are meant, in rows; None: the header does not tell it."""
+    transposed: bool = False
+    """It is stored as (K, N), its shape is (N, K)."""
     rotate: int = 0
     """Block of the rotation it is stored in (``kernels/hadamard.py``), 0 if none."""
 
@@ -49,6 +51,10 @@ class Piece:
     def swapped(self) -> Piece:
         """Its rows, the second half first."""
         return replace(self, swap=True)
+
+    def transpose(self) -> Piece:
+        """A matrix (K, N) as (N, K)."""
+        return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     def flat(self) -> Piece:
         """A convolution's weight with kernels of size 1 as that of a linear layer."""

@@ -53,6 +53,8 @@ class Reader:
 
     def dense(self, piece: Piece, dtype: torch.dtype, *, mapped: bool = True) -> Tensor:
         """The tensor in a float type, unpacked where it is packed; if it is stored just so, mapped or read."""
+        if piece.transposed:
+            return self.dense(piece.transpose(), dtype, mapped=False).T.contiguous()
         if piece.dtype in BLOCKS:
             block, size = BLOCKS[piece.dtype]
             blocks = GgufWeight(self._bytes(piece).view(-1, size), piece.dtype)
@@ -68,7 +70,7 @@ class Reader:
 
     def passing(self, piece: Piece) -> Iterator[Tensor]:
         """The rows of a matrix as floats, some at a time, to be quantized; all at once where they are packed."""
-        if piece.dtype in BLOCKS or piece.scale is not None:
+        if piece.dtype in BLOCKS or piece.scale is not None or piece.transposed:
             yield self.dense(piece, torch.float32, mapped=False)
             return
         dtype, width = DTYPES[piece.dtype], piece.shape[1]
@@ -80,7 +82,7 @@ class Reader:
 
     def packed(self, piece: Piece) -> QWeight | GgufWeight | None:
         """The matrix as it is packed in the file; None if it is not, or not in rows."""
-        if len(piece.shape) != 2:
+        if len(piece.shape) != 2 or piece.transposed:
             return None
         if piece.dtype == "NVFP4":
             return self._nvfp4(piece)

@@ -6,7 +6,7 @@ runs may match it (tests/models/test_recognise.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -176,16 +176,17 @@ KNOWN: Final = (
 """The first that fits counts."""
 
 
-def recognise(tensors: Mapping[str, tuple[int, ...]]) -> str:
+def recognise(tensors: Mapping[str, tuple[int, ...]], runs: Collection[str] = ()) -> str:
     """What a file is that does not run here, as the rest of a sentence; empty if it is not known.
 
     Args:
         tensors: Shapes by name.
+        runs: Titles of models that do run here.
     """
     bare = {name.removeprefix(p): shape for p in _PREFIXES for name, shape in tensors.items() if name.startswith(p)}
     names = bare | dict(tensors)
     known = next((row for row in KNOWN if row.fits(names)), None)
-    return f"{known.title}, {known.says}" if known else ""
+    return f"{known.title}, {known.says}" if known and known.title.partition(" (")[0] not in runs else ""
 
 
 _STARTS: Final = (

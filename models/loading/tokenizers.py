@@ -41,12 +41,12 @@ def find_tokenizer(family: Family | LanguageFamily, facts: EncoderFacts, weights
     component = own.replace("text_encoder", "tokenizer")
     places = [base / component, base.parent / component]
     places += [root / "tokenizers" / facts.name for root in model_roots()]
-    repos = [(repo, component) for repo in family.repos] + list(_REPOS[facts.kind])
+    repos = [(repo, component) for repo in family.repos] + list(_REPOS[facts.tokenizer_kind])
     places += [snapshot / sub for repo, sub in repos if (snapshot := hub_snapshot(repo))]
     for place in places:
         if _is_tokenizer(place):
             return place
-    wanted = "vocab.json and merges.txt" if facts.kind == "clip" else "spiece.model"
+    wanted = "vocab.json and merges.txt" if facts.tokenizer_kind == "clip" else "spiece.model"
     raise LoadError(
         f"no tokenizer for {facts.name} ({wanted}, or tokenizer.json): put it into one of "
         f"{', '.join(map(str, places))}; or have one of {', '.join(r for r, _ in repos)} in {hub_cache()}"

@@ -235,8 +235,10 @@ def test_the_scale_of_latents_is_the_files_own(
         latent = load_vae(name, place).latent
         assert (latent.channels, latent.scale, latent.shift, latent.downscale) == (channels, scale, shift, 8)
     if channels == 4:
-        with pytest.raises(LoadError, match=r"4 latent channels, as those of Stable Diffusion 1, 2 and SDXL have"):
-            load_vae("plain.safetensors", place)
+        latent = load_vae("plain.safetensors", place).latent
+        assert latent.scale is None and latent.channels == 4
+        with pytest.raises(ValueError, match="nothing says how the latents of this VAE are scaled"):
+            latent.process_in(torch.zeros(1, 4, 2, 2))
     else:  # SD3's cannot be told from FLUX.1's
         latent = load_vae("plain.safetensors", place).latent
         assert (latent.scale, latent.shift) == (0.3611, 0.1159)
