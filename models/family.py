@@ -149,6 +149,8 @@ class Network:
     """Which configs of the class are its own, where several networks have one class; None: those no other takes."""
     metadata: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
     """What the config in a file's metadata says, in the class's terms."""
+    marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Tensor anywhere in a single file -> what it says of the config."""
     ignored: str = ""
     """A regular expression for names in its files that nothing reads."""
     prefixes: tuple[str, ...] = ()
@@ -162,6 +164,8 @@ class Network:
     """Other classes in the configs of folders that hold its tensors, and more that nothing reads."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """What is always set in its config."""
+    uneven: bool = False
+    """Its blocks are not all alike (a UNet)."""
     adapt: Callable[[Any, Config], None] | None = None
     """Changes the empty network before it gets its weights."""
     ready: Callable[[Any], None] | None = None

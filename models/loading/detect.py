@@ -134,7 +134,7 @@ def _read(network: Network, stored: Mapping[str, Piece]) -> dict[str, Piece]:
 
 def _checked(part: Part) -> Part:
     """A network of whose blocks none is missing."""
-    if part.kind not in _UNEVEN:
+    if part.kind not in _UNEVEN and not part.network.uneven:
         check_blocks(part.origin, part.network.class_name, part.pieces, part.config)
     return part
 
@@ -142,7 +142,8 @@ def _checked(part: Part) -> Part:
 def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
     """The networks of a single file; every name in it must belong to one."""
     shapes = {name: entry.shape for name, entry in header.tensors.items()}
-    if what := recognise(shapes, {family.title for family in families}):
+    runs = {family.title for family in families}
+    if what := recognise(shapes, runs, vague=False):
         raise LoadError(f"{header.path} is {what}")
     networks = dict(_networks(families))
     left = _gathered(pieces_of([header]), networks)
@@ -159,6 +160,8 @@ def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
             unknown += [prefix + n for n in strange]
             left = {n: p for n, p in left.items() if not n.startswith(prefix)}
     left = {n: p for n, p in left.items() if not any(k.ignored and re.search(k.ignored, n) for k in networks)}
+    if not found and (what := recognise(shapes, runs)):
+        raise LoadError(f"{header.path} is {what}")
     if not found:
         titles = ", ".join(family.title for family in families)
         raise LoadError(
@@ -234,6 +237,8 @@ def _part_of(
     alike = (n for n in networks if n.cls == network.cls and layout in n.layouts)
     network = next(n for n in alike if n.fits is None or n.fits(config))
     config |= network.overrides
+    for name in network.marks.keys() & header.tensors.keys():
+        config |= network.marks[name]
     part = Part(network, config, _read(network, pieces), header.path, networks[network])
     return _checked(part), [*_read(network, dict.fromkeys(unknown, next(iter(stored.values()))))]
 

@@ -28,6 +28,8 @@ class Known:
     """Names that are all there; one that begins with ``*`` is a part of some name."""
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Of some of these: an axis and how long it is."""
+    vague: bool = False
+    """Others have these tensors, too: it counts where no network that runs here has them."""
     says: str = _YET
     """The rest of the sentence that an error says."""
 
@@ -103,7 +105,7 @@ KNOWN: Final = (
     Known("Stable Diffusion 1.5", (_UNET, _CONTEXT), {_CONTEXT: (1, 768)}),
     Known("Stable Diffusion 2 for inpainting", (_UNET, _CONTEXT), {_UNET: (1, 9), _CONTEXT: (1, 1024)}),
     Known("Stable Diffusion 2", (_UNET, _CONTEXT), {_CONTEXT: (1, 1024)}),
-    Known("a UNet of Stable Diffusion's kind", (_UNET, "time_embed.0.weight")),
+    Known("a UNet of Stable Diffusion's kind", (_UNET, "time_embed.0.weight"), vague=True),
     Known("SDXL (its UNet)", (_DIFFUSERS_UNET, "add_embedding.linear_1.weight"), {_DIFFUSERS_UNET: (1, 2048)}),
     Known("Stable Diffusion 1.5 (its UNet)", (_DIFFUSERS_UNET, "conv_in.weight"), {_DIFFUSERS_UNET: (1, 768)}),
     Known("Stable Diffusion 2 (its UNet)", (_DIFFUSERS_UNET, "conv_in.weight"), {_DIFFUSERS_UNET: (1, 1024)}),
@@ -176,16 +178,17 @@ KNOWN: Final = (
 """The first that fits counts."""
 
 
-def recognise(tensors: Mapping[str, tuple[int, ...]], runs: Collection[str] = ()) -> str:
+def recognise(tensors: Mapping[str, tuple[int, ...]], runs: Collection[str] = (), *, vague: bool = True) -> str:
     """What a file is that does not run here, as the rest of a sentence; empty if it is not known.
 
     Args:
         tensors: Shapes by name.
         runs: Titles of models that do run here.
+        vague: Whether what others may be, too, counts.
     """
     bare = {name.removeprefix(p): shape for p in _PREFIXES for name, shape in tensors.items() if name.startswith(p)}
     names = bare | dict(tensors)
-    known = next((row for row in KNOWN if row.fits(names)), None)
+    known = next((row for row in KNOWN if (vague or not row.vague) and row.fits(names)), None)
     return f"{known.title}, {known.says}" if known and known.title.partition(" (")[0] not in runs else ""
 
 
