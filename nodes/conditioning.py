@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pipegraph.models.text import TextEncoder
 
 Prompt = Annotated[str, Multiline()]
+Side = Annotated[int, Ge(0), Le(16384)]
+Crop = Annotated[int, Ge(0), Le(16384)]
 Guidance = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("guidance")]
 
 
@@ -46,6 +48,40 @@ def clip_text_encode_flux(
     """
     extras = {"guidance": guidance, "text": f"{clip_l}\n{t5xxl}"}
     return _encode(clip, {"clip_l": clip_l, "t5xxl": t5xxl}, ctx, extras)
+
+
+@node("CLIPTextEncodeSDXL", category="conditioning")
+def clip_text_encode_sdxl(
+    clip: Clip,
+    text_g: Prompt,
+    text_l: Prompt,
+    ctx: RunContext,
+    width: Side = 1024,
+    height: Side = 1024,
+    crop_w: Crop = 0,
+    crop_h: Crop = 0,
+    target_width: Side = 1024,
+    target_height: Side = 1024,
+) -> Conditioning:
+    """Encode one prompt for each of SDXL's text encoders, with the sizes that the network reads.
+
+    Args:
+        clip: Text encoders of SDXL.
+        text_g: Prompt for CLIP-G.
+        text_l: Prompt for CLIP-L.
+        width: Width of the image that the network is to imagine; small ones were blurred in training.
+        height: Its height.
+        crop_w: Pixels that were cut off at the left; 0 keeps objects in the middle.
+        crop_h: Pixels that were cut off above.
+        target_width: Width of what is made.
+        target_height: Height of what is made.
+    """
+    sizes = {"width": width, "height": height, "crop_w": crop_w, "crop_h": crop_h,
+             "target_width": target_width, "target_height": target_height}  # fmt: skip
+    texts = {"clip_l": text_l, "clip_g": text_g}
+    if texts.keys() != clip.encoders.keys():
+        raise ValueError(f"these are no text encoders of SDXL ({', '.join(clip.encoders)}): use CLIPTextEncode")
+    return _encode(clip, texts, ctx, {**sizes, "text": f"{text_l}\n{text_g}"})
 
 
 @node("FluxGuidance", category="conditioning/flux")

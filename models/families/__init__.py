@@ -7,9 +7,10 @@ from .flux import FLUX
 from .hunyuan import HUNYUAN_VIDEO, HUNYUAN_VIDEO_15
 from .ltx import LTX2, LTXV
 from .minimax import MINIMAX_H3
+from .sdxl import SDXL
 from .wan import WAN, WAN_5B, WAN_VACE
 
-ALL = (FLUX, WAN, WAN_5B, WAN_VACE, LTXV, LTX2, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15, MINIMAX_H3)
+ALL = (FLUX, SDXL, WAN, WAN_5B, WAN_VACE, LTXV, LTX2, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15, MINIMAX_H3)
 FAMILIES = {family.id: family for family in ALL if family not in (WAN_5B, WAN_VACE)}
 """Every family by its id, but for variants: those have the text encoders of another one."""
 _BY_CLASS = {network.class_name: network for family in reversed(ALL) for network in family.networks}

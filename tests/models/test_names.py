@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 NETWORKS = {network for family in ALL for network in family.networks}
 NAMES_FILES = ("recognise.py",)
 """It names models that do not run here."""
-GENERAL = {"self_attn", "inv_freq", "proj_in", "proj_out", "qkv_proj"}
+GENERAL = {"self_attn", "inv_freq", "proj_in", "proj_out", "qkv_proj", "transformer_blocks"}
 """Layers that networks of every library have."""
 
 

@@ -60,7 +60,6 @@ CONTROL_XL = {k: v for k, v in XL.items() if k != "up_block_types"} | {"cross_at
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "Stable Diffusion 1.5": ("UNet2DConditionModel", UNET | {"cross_attention_dim": 768}),
     "Stable Diffusion 2": ("UNet2DConditionModel", UNET | {"cross_attention_dim": 1024}),
-    "SDXL": ("UNet2DConditionModel", XL | {"cross_attention_dim": 2048}),
     "Stable Diffusion 3": ("SD3Transformer2DModel", ONE),
     "AuraFlow": ("AuraFlowTransformer2DModel", {"num_mmdit_layers": 1, "num_single_dit_layers": 1}),
     "HunyuanDiT": ("HunyuanDiT2DModel", {"num_layers": 2} | HUNYUAN),
@@ -123,7 +122,7 @@ REFINER, CAPTION = "context_refiner.0.attention.qkv.weight", "cap_embedder.1.wei
 CLIP = "text_model.encoder.layers.31.mlp.fc1.weight"
 FILES: dict[str, Shapes] = {
     "Stable Diffusion 1.5, ": unet(768), "Stable Diffusion 1.5 for inpainting": unet(768, 9),
-    "InstructPix2Pix": unet(768, 8), "Stable Diffusion 2, ": unet(1024), "SDXL, ": xl(2048, 2816),
+    "InstructPix2Pix": unet(768, 8), "Stable Diffusion 2, ": unet(1024),
     "the SDXL refiner": xl(1280, 2560), "SDXL for inpainting": xl(2048, 2816, 9),
     "Stable Diffusion 3, ": {JOINT: (4608, 1536)},
     "Stable Diffusion 3.5 large": {JOINT: ONES, "joint_blocks.37.x_block.mlp.fc1.weight": ONES},
