@@ -13,7 +13,7 @@ import pipegraph as pg
 
 def main(prompts: str, out: str = "batch", **more: int) -> int:
     failed = 0
-    for number, prompt in enumerate(Path(prompts).read_text().splitlines()):
+    for number, prompt in enumerate(Path(prompts).read_text(encoding="utf-8").splitlines()):
         folder = Path(out) / f"{number:04d}"
         if not prompt.strip() or any(folder.glob("*.png")):
             continue

@@ -29,7 +29,7 @@ def record(op: str, backend: str, source: str, device: str, passed: bool) -> Non
     path = _file()
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(json.dumps(known, indent=1, sort_keys=True))
+    part.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
     part.replace(path)
     _parse.cache_clear()
 
@@ -59,7 +59,7 @@ def _read() -> dict[str, str]:
 @cache
 def _parse(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -149,7 +149,7 @@ def hub_snapshot(repo: str) -> Path | None:
     folder = hub_cache() / ("models--" + repo.replace("/", "--"))
     ref, snapshots = folder / "refs" / "main", folder / "snapshots"
     try:
-        if ref.is_file() and (main := snapshots / ref.read_text().strip()).is_dir():
+        if ref.is_file() and (main := snapshots / ref.read_text(encoding="utf-8").strip()).is_dir():
             return main
         versions = [path for path in snapshots.iterdir() if path.is_dir()] if snapshots.is_dir() else []
         return max(versions, key=lambda path: path.stat().st_mtime, default=None)

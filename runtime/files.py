@@ -26,6 +26,8 @@ _MINE: Final = secrets.token_hex(4)
 """Tells this process from an earlier one with the same number."""
 _TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.tmp(-texts)?")
 _counter = count()
+_WINDOWS = os.name == "nt"
+_DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9¹²³]")
 
 
 def write_new(folder: Path, name: str, data: bytes | Path) -> Path:
@@ -115,11 +117,21 @@ def check_name(name: str) -> list[str]:
         raise ValueError(f"{name!r} holds a line break or another control character, which no name of a file may")
     if any(part.startswith("-") for part in parts):
         raise ValueError(f'{name!r} begins with "-", as options of commands do')
+    if _WINDOWS and (fault := next(filter(None, map(windows_fault, parts)), "")):
+        raise ValueError(f"{name!r}: {fault}")
     if name.count("%n") != 1 or "%n" not in parts[-1]:
         raise ValueError(f"{name!r} must hold %n, the counter, once, in its last part")
     if max(len(part.encode(errors="surrogateescape")) for part in parts) > 240:
         raise ValueError(f"{name[:40]!r}… is too long for the name of a file")
     return parts
+
+
+def windows_fault(part: str) -> str:
+    """Why Windows has no file or folder of this name, as a sentence; empty if it has."""
+    if bad := sorted({*part} & {*'<>:"|?*'}):
+        return f"names on Windows hold no {' '.join(bad)}"
+    stem = part.partition(".")[0].rstrip().upper()
+    return f"{stem} is the name of a device on Windows" if _DEVICE.fullmatch(stem) else ""
 
 
 def check_folder(folder: Path) -> None:

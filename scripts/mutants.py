@@ -68,7 +68,7 @@ def folders_of(file: str) -> tuple[str, ...]:
 
 def equivalent() -> dict[str, str]:
     """Name of a mutant that nobody could notice -> why."""
-    listed = tomllib.loads(Path(__file__).with_name("equivalent_mutants.toml").read_text())
+    listed = tomllib.loads(Path(__file__).with_name("equivalent_mutants.toml").read_text(encoding="utf-8"))
     return {entry["mutant"]: entry["why"] for entry in listed.get("equivalent", [])}
 
 
@@ -178,7 +178,9 @@ class Runner:
         status = ended[1] if ended[0] else os.waitpid(child, 0)[1]
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
             return "timed out", ""
-        failed = re.findall(r"^(?:FAILED|ERROR) (.*)", self.log.read_text(errors="replace"), re.MULTILINE)
+        failed = re.findall(
+            r"^(?:FAILED|ERROR) (.*)", self.log.read_text(errors="replace", encoding="utf-8"), re.MULTILINE
+        )
         return ("killed" if status else "survived"), (failed or [""])[-1][:200]
 
     def child(self, tests: Sequence[str], seconds: int, reached: Path | None) -> None:
@@ -198,7 +200,7 @@ class Runner:
                 modules = [
                     name for name, m in sys.modules.items() if "site-packages" in (getattr(m, "__file__", "") or "")
                 ]
-                reached.write_text(json.dumps({"tests": plugin.by_function(), "modules": modules}))
+                reached.write_text(json.dumps({"tests": plugin.by_function(), "modules": modules}), encoding="utf-8")
         except BaseException:
             traceback.print_exc()
         sys.stdout.flush()
@@ -213,7 +215,7 @@ class Runner:
             outcome, failed = self.outcome(folders, 1800, kept)
             if outcome != "survived":
                 raise SystemExit(f"tests fail without a mutant: {failed or outcome}; see {self.log}")
-        found = json.loads(kept.read_text())
+        found = json.loads(kept.read_text(encoding="utf-8"))
         for name in found["modules"]:  # what the tests import, so that no fork has to
             with suppress(Exception):
                 importlib.import_module(name)
@@ -281,7 +283,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, default=default, help=f"folder of the copy and results ({default})")
     args = parser.parse_args(words)
     start, kept = time.monotonic(), args.work / "results.json"
-    results: dict[str, dict[str, str]] = json.loads(kept.read_text()) if kept.exists() else {}
+    results: dict[str, dict[str, str]] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     drawn = draw(ROOT, args.count, args.seed, args.only or FOLDERS, args.word)
     if not args.report:
         runner = Runner(args.work)
@@ -293,7 +295,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 break
             results[mutant.name] = runner.run(mutant)
             print(f"{results[mutant.name]['outcome']:9} {mutant.name}", flush=True)
-            kept.write_text(json.dumps(results, indent=1))
+            kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
     print(report(drawn, results))
     return 0
 

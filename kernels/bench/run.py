@@ -64,7 +64,7 @@ class Bench:
         return tuple(row for row in self.rows if row.why.startswith(("wrong", "raised")))
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
 def bench(
@@ -209,5 +209,5 @@ def line(row: Row) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """What ``Bench.save`` wrote."""
-    found: dict[str, Any] = json.loads(path.read_text())
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found

@@ -123,7 +123,7 @@ def _nvidia(kernel: Any) -> dict[str, int]:
         cubin = Path(folder, "kernel.cubin")
         cubin.write_bytes(kernel.asm["cubin"])
         command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(cubin)]
-        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
     usage = re.search(r"REG:(\d+) STACK:(\d+)", out)
     assert usage, out
     return {"registers": int(usage[1]), "spilled": int(usage[2])} | _count(_MATRIX, kernel.asm["sass"])

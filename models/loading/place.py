@@ -24,11 +24,16 @@ class Place:
 
 
 def compute_dtype(name: str, device: torch.device) -> torch.dtype:
-    """What to compute in: as told (``fp32``, ``fp16``, ``bf16``), or ``auto``: float32 on the CPU, else bfloat16."""
+    """What to compute in: ``fp32``, ``fp16`` or ``bf16`` as it says.
+
+    ``auto``: float32 on the CPU, float16 where a GPU has no bfloat16 of its own, else bfloat16.
+    """
     if name != "auto":
         return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
     if device.type == "cpu":
         return torch.float32
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return torch.float16
+    if device.type == "mps" and not torch.backends.mps.is_macos_or_newer(14, 0):
         return torch.float16
     return torch.bfloat16

@@ -84,7 +84,7 @@ def _version() -> str:
     except PackageNotFoundError:
         import tomllib
 
-        return str(tomllib.loads((_checkout / "pyproject.toml").read_text())["project"]["version"])
+        return str(tomllib.loads((_checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
 
 
 def __getattr__(name: str) -> Any:

@@ -74,7 +74,7 @@ def _needed() -> list[str]:
         return metadata.requires("pipegraph") or []
     except metadata.PackageNotFoundError:
         project = Path(__file__).parents[3] / "pyproject.toml"
-        found = tomllib.loads(project.read_text())["project"] if project.is_file() else {}
+        found = tomllib.loads(project.read_text(encoding="utf-8"))["project"] if project.is_file() else {}
         return [*found.get("dependencies", ())]
 
 

@@ -67,7 +67,7 @@ class Process:
         """Leave a note of what went wrong."""
         note = {"time": time.time(), "rank": self.rank, "where": where, "code": code,
                 "problems": [p.as_dict() for p in found]}  # fmt: skip
-        (self.folder / f"{self.rank}.failed").write_text(json.dumps(note))
+        (self.folder / f"{self.rank}.failed").write_text(json.dumps(note), encoding="utf-8")
 
 
 def mine() -> Process | None:
@@ -228,7 +228,7 @@ def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
     A process that a signal ended leaves no note, and the others fail because they lose it: it comes before all notes.
     """
     killed = {rank: f for rank, f in result.failures.items() if f.exitcode < 0 and f.exitcode != -signal.SIGTERM}
-    notes = [] if killed else [json.loads(path.read_text()) for path in folder.glob("*.failed")]
+    notes = [] if killed else [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.failed")]
     if notes:
         note = min(notes, key=lambda n: float(n["time"]))
         found, where, code, rank = [Problem(**p) for p in note["problems"]], note["where"], note["code"], note["rank"]
@@ -236,7 +236,7 @@ def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
         rank, failure = next(iter((killed or result.failures).items()))
         ended = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit code {failure.exitcode}"
         log = Path(result.stderrs[rank]) if rank else Path(os.devnull)
-        where = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        where = "\n".join(log.read_text(errors="replace", encoding="utf-8").splitlines()[-20:])
         hint = "The system ends processes so when memory runs out." if failure.exitcode == -signal.SIGKILL else ""
         found, code = [Problem(code="crashed", message=f"a process ended with {ended}", hint=hint)], FAILED
     found[-1] = replace(found[-1], hint=f"{found[-1].hint} (Process {rank} of {count}; all were ended.)".strip())
