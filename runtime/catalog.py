@@ -128,6 +128,16 @@ class Catalog:
         return id in self.entries
 
 
+def module_names(folders: Iterable[str], prefix: str) -> Iterator[str]:
+    """Full names of the modules in a package and in its sub-packages, none of which is imported; sorted by folder."""
+    for module in pkgutil.iter_modules(folders, prefix):
+        if module.ispkg:
+            stem = module.name.rpartition(".")[2]
+            yield from module_names([str(Path(folder, stem)) for folder in folders], f"{module.name}.")
+        else:
+            yield module.name
+
+
 class _Collector:
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
@@ -171,8 +181,8 @@ class _Collector:
 
     def own(self) -> None:
         package = importlib.import_module(GROUP)
-        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-            self.imported(f"{GROUP}.{module.name}", f"{GROUP}.{module.name}")
+        for name in module_names(package.__path__, f"{GROUP}."):
+            self.imported(name, name)
 
     def installed(self) -> None:
         for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):

@@ -43,8 +43,7 @@ TESTS: Final = {
     "models/llm": ("tests/llm",),
     "nodes": ("tests/nodes", "tests/sampling", "tests/models"),
     "nodes/llm": ("tests/llm",),
-    "nodes/lora": ("tests/adapters",),
-    "nodes/text_generate": ("tests/llm",),
+    "nodes/loaders/lora": ("tests/adapters",),
     "nodes/video": ("tests/video",),
 }
 """Start of a file's path -> where its tests are; the longest that fits counts."""

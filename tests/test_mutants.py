@@ -109,7 +109,7 @@ def test_every_folder_has_tests() -> None:
         assert all((ROOT / folder).is_dir() for folder in folders)
         assert start.startswith(mutations.FOLDERS) and ((ROOT / start).is_dir() or list(ROOT.glob(f"{start}*.py")))
     assert {mutants.folders_of(f"{folder}/x.py") for folder in mutations.FOLDERS} <= set(mutants.TESTS.values())
-    assert mutants.folders_of("nodes/video_wan.py") == ("tests/video",)
+    assert mutants.folders_of("nodes/video/wan.py") == ("tests/video",)
 
 
 def test_what_no_cpu_runs_is_left_out(tmp_path: Path) -> None:

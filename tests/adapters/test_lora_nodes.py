@@ -156,7 +156,7 @@ def test_text_encoder_keys_without_a_text_encoder_are_told(tmp_path: Path, loras
 def test_an_alpha_that_nothing_says_is_said_aloud(tmp_path: Path, loras: Path) -> None:
     from pipegraph.models.checkpoints.load import load_model
     from pipegraph.models.loading.place import Place
-    from pipegraph.nodes.lora import _files, load_lora_model_only
+    from pipegraph.nodes.loaders.lora import _files, load_lora_model_only
 
     place, context = Place(torch.device("cpu"), torch.float32), Context(tmp_path, tmp_path)
     model = load_model("embedded/flux-tiny", place)

@@ -14,7 +14,7 @@ import torch
 import pipegraph as pg
 from pipegraph.cli import main
 from pipegraph.models.llm.tokenizer import Tokenizer
-from pipegraph.nodes.llm import load_llm
+from pipegraph.nodes.llm.prompt import load_llm
 from pipegraph.runtime.errors import Cancelled, RunError
 
 from ..context import Context

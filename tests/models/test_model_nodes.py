@@ -8,7 +8,9 @@ import torch
 
 from pipegraph.models.checkpoints.load import load_text_encoders, load_vae
 from pipegraph.models.loading.place import Place
-from pipegraph.nodes import conditioning, controlnet, loaders, vae
+from pipegraph.nodes.image import vae
+from pipegraph.nodes.loaders import models as loaders
+from pipegraph.nodes.text import conditioning, controlnet
 from pipegraph.runtime.node import NodeSpec, Progress, RunContext, broken_limit
 
 CPU = Place(torch.device("cpu"), torch.float32)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from pipegraph.models.video.sound import read_sound, resampled
-from pipegraph.nodes.audio_io import load_audio, trim_audio_duration
+from pipegraph.nodes.audio.files import load_audio, trim_audio_duration
 
 
 def tone(hertz: int, rate: int, seconds: float) -> torch.Tensor:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from pipegraph.models.images import canny as edges_of
 from pipegraph.models.images import repeat_to
-from pipegraph.nodes import image as nodes
+from pipegraph.nodes.image import edit as nodes
 from pipegraph.runtime.node import NodeSpec
 
 METHODS = ("nearest-exact", "bilinear", "area", "bicubic", "lanczos")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.nodes.image_join import batch_images, image_stitch
+from pipegraph.nodes.image.join import batch_images, image_stitch
 
 
 def picture(height: int, width: int, count: int = 1, channels: int = 3, value: float | None = None) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from pipegraph.models.pictures import read_picture
-from pipegraph.nodes.image_io import LoadedImage, load_image, load_image_mask
+from pipegraph.nodes.image.files import LoadedImage, load_image, load_image_mask
 from pipegraph.runtime.node import NodeSpec
 
 from .conftest import STRICT

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from pipegraph.nodes import mask as nodes
+from pipegraph.nodes.image import mask as nodes
 from pipegraph.runtime.node import NodeSpec
 
 from .conftest import STRICT
@@ -114,7 +114,7 @@ def test_preview(context: Any, drain: Callable[[Any], Any]) -> None:
 def test_masks_of_pictures_with_and_without_alpha_go_together(inputs: Any) -> None:
     from PIL import Image
 
-    from pipegraph.nodes.image_io import load_image
+    from pipegraph.nodes.image.files import load_image
 
     Image.new("RGBA", (8, 8), (1, 2, 3, 0)).save(inputs / "a.png")
     Image.new("RGB", (8, 8)).save(inputs / "b.png")

@@ -10,8 +10,8 @@ import pytest
 from pipegraph.cli.nodes import page
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
-from pipegraph.nodes.math_expression import evaluate, math_expression, parse
-from pipegraph.nodes.primitives import primitive_int
+from pipegraph.nodes.utils.math_expression import evaluate, math_expression, parse
+from pipegraph.nodes.utils.primitives import primitive_int
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check
 from pipegraph.runtime.plan import plan

@@ -23,7 +23,7 @@ from pipegraph.models.media_check import picture_fault, sound_fault, video_fault
 from pipegraph.models.picture_header import Header, read_header
 from pipegraph.models.pictures import read_picture
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
 from ..video.conftest import clip, frames, saved

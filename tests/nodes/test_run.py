@@ -13,7 +13,7 @@ from PIL import Image
 import pipegraph as pg
 from pipegraph.graphs import ready_made
 from pipegraph.graphs.picture import read_metadata
-from pipegraph.nodes.image_io import load_image
+from pipegraph.nodes.image.files import load_image
 
 from .conftest import STRICT
 

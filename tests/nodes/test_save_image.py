@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from pipegraph.graphs.picture import read_metadata
-from pipegraph.nodes.image_io import _file_name, load_image, metadata, preview_image, save_image
+from pipegraph.nodes.image.files import _file_name, load_image, metadata, preview_image, save_image
 from pipegraph.runtime.node import NodeSpec, Saved
 
 from .conftest import STRICT

@@ -16,7 +16,7 @@ import pipegraph as pg
 from pipegraph.memory import show_size, total_memory
 from pipegraph.models.paths import EMBEDDED
 from pipegraph.models.sampling.schedules import _FROM_TABLE
-from pipegraph.nodes.sampling_types import TABLE_SCHEDULES
+from pipegraph.nodes.sampling.shared import TABLE_SCHEDULES
 
 FLUX = {"class_type": "UNETLoader", "inputs": {"unet_name": "embedded/flux-tiny-schnell"}}
 """Its table has 1000 noise levels; that of the other shipped one 10,000."""

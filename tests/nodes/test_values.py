@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pipegraph.nodes import logic, primitives
+from pipegraph.nodes.utils import logic, primitives
 from pipegraph.runtime.node import NodeSpec, Text
 
 

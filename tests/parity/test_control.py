@@ -14,7 +14,7 @@ from pipegraph.models.checkpoints.load import load_control_net
 from pipegraph.models.control import Control, ControlNet
 from pipegraph.models.families import flux
 from pipegraph.models.loading.place import Place
-from pipegraph.nodes.controlnet import apply_control_net
+from pipegraph.nodes.text.controlnet import apply_control_net
 
 # diffusers' FluxControlNetModel uses a class that diffusers itself calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*FluxPosEmbed:FutureWarning")

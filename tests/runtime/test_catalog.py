@@ -53,6 +53,16 @@ def test_own_nodes_are_there_and_sound() -> None:
         catalog["SaveImages"]
 
 
+def test_each_file_of_a_folder_of_own_nodes_is_read() -> None:
+    import pipegraph.nodes
+
+    (root,) = map(Path, pipegraph.nodes.__path__)
+    files = [f.relative_to(root).with_suffix("") for f in root.rglob("*.py") if "\n@node(" in f.read_text()]
+    wanted = {".".join((GROUP, *file.parts)) for file in files}
+    assert {spec.fn.__module__ for spec in Catalog.load()} >= wanted
+    assert f"{GROUP}.image.files" in wanted
+
+
 def test_a_file_a_folder_and_a_package(tmp_path: Path) -> None:
     write(tmp_path / "one.py", "One")
     write(tmp_path / "folder/two.py", "Two", "VALUE", "from ._shared import VALUE")

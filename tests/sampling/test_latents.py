@@ -12,7 +12,7 @@ import torch
 import pipegraph as pg
 from pipegraph.models.families.minimax.networks import CELL
 from pipegraph.models.sampling.latents import resize
-from pipegraph.nodes.latent import (
+from pipegraph.nodes.image.latent import (
     empty_latent_image,
     empty_sd3_latent_image,
     latent_from_batch,
@@ -20,10 +20,10 @@ from pipegraph.nodes.latent import (
     repeat_latent_batch,
     set_latent_noise_mask,
 )
-from pipegraph.nodes.video_causal import empty_ar_video_latent
-from pipegraph.nodes.video_hunyuan import empty_hunyuan_video_15_latent
-from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
-from pipegraph.nodes.video_ltx import empty_ltxv_latent_video
+from pipegraph.nodes.video.causal import empty_ar_video_latent
+from pipegraph.nodes.video.hunyuan import empty_hunyuan_video_15_latent
+from pipegraph.nodes.video.latent import empty_hunyuan_latent_video
+from pipegraph.nodes.video.ltx import empty_ltxv_latent_video
 
 from ..context import Context
 

@@ -13,8 +13,10 @@ import torch
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.sampling.schedules import SCHEDULES
-from pipegraph.nodes import latent, sampling, sampling_custom
-from pipegraph.nodes.sampling_types import SamplerNames, SchedulerNames
+from pipegraph.nodes.image import latent
+from pipegraph.nodes.sampling import custom as sampling_custom
+from pipegraph.nodes.sampling import ksampler as sampling
+from pipegraph.nodes.sampling.shared import SamplerNames, SchedulerNames
 from pipegraph.runtime.context import Given
 from pipegraph.runtime.node import NodeSpec, Progress
 

@@ -17,7 +17,7 @@ from pipegraph.models.sampling.samplers import SAMPLERS, Sampler
 from pipegraph.models.sampling.samplers_ode import _uni_pc_update
 from pipegraph.models.sampling.schedules import sigmas_for
 from pipegraph.models.sampling.steps import Step
-from pipegraph.nodes.sampling_custom import sampler_euler_ancestral
+from pipegraph.nodes.sampling.custom import sampler_euler_ancestral
 
 MEAN, SPREAD = 0.4, 0.5
 

@@ -11,7 +11,7 @@ import torch
 
 from pipegraph.models.sampling.model_sampling import Discrete, Flow, ModelSampling, mu_for_tokens
 from pipegraph.models.sampling.schedules import SCHEDULES, part_of, sigmas_for
-from pipegraph.nodes.sampling_custom import parse_sigmas
+from pipegraph.nodes.sampling.custom import parse_sigmas
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_sigmas.json").read_text())
 MODELS = {"sd15": Discrete(), "flow3": Flow(3.0, multiplier=1000), "flow1": Flow(), "flux": Flow.from_mu(1.15)}

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from pipegraph.models.video.clip import Audio, TensorFrames, Video
-from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
 from .conftest import saved

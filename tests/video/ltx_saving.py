@@ -10,8 +10,8 @@ import torch
 
 from pipegraph.models.families.ltx import LTXV
 from pipegraph.models.families.ltx.vae import LtxVae
-from pipegraph.nodes.video_io import save_video
-from pipegraph.nodes.video_wan import vae_decode_video
+from pipegraph.nodes.video.files import save_video
+from pipegraph.nodes.video.wan import vae_decode_video
 
 from ..context import Context
 from .conftest import saved

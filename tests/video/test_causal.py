@@ -28,10 +28,10 @@ from pipegraph.models.sampling.noise import ItemNoise, Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.attention import sliding_tile_attention
-from pipegraph.nodes.sampling_custom import random_noise
-from pipegraph.nodes.video_causal import ar_video_i2v, sampler_ar_video, stream_ar_video
-from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.sampling.attention import sliding_tile_attention
+from pipegraph.nodes.sampling.custom import random_noise
+from pipegraph.nodes.video.causal import ar_video_i2v, sampler_ar_video, stream_ar_video
+from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
 from . import tiny

@@ -17,7 +17,7 @@ from pipegraph.containers import Part, Source, elements
 from pipegraph.models.video import sound as sound_module
 from pipegraph.models.video.read import read_video
 from pipegraph.models.video.sound import read_sound
-from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
 from .conftest import clip, frames, saved

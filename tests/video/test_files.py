@@ -21,9 +21,9 @@ from pipegraph.graphs.picture import read_metadata
 from pipegraph.models.video.animated import times
 from pipegraph.models.video.clip import Video, rate
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.image import empty_image
-from pipegraph.nodes.video import create_video, get_video_components
-from pipegraph.nodes.video_io import save_animated_png, save_animated_webp, save_video, save_webm
+from pipegraph.nodes.image.edit import empty_image
+from pipegraph.nodes.video.components import create_video, get_video_components
+from pipegraph.nodes.video.files import save_animated_png, save_animated_webp, save_video, save_webm
 from pipegraph.nodes.wire import Video as VideoWire
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check

@@ -15,7 +15,7 @@ from pipegraph.models.families import ALL
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.skip_layers import SkipLayers
-from pipegraph.nodes.guidance import (
+from pipegraph.nodes.sampling.guidance import (
     _check,
     cfg_zero_star,
     skip_layer_guidance_dit,
@@ -133,7 +133,7 @@ def test_blocks_of_two_streams(load: Any, tmp_path: Path) -> None:
     """HunyuanVideo: blocks that give back clip and text, double and single."""
     hunyuan_tiny.make_1(tmp_path / "it")
     model, clip, _ = load(tmp_path / "it")
-    from pipegraph.nodes.conditioning import flux_guidance
+    from pipegraph.nodes.text.conditioning import flux_guidance
 
     text = flux_guidance(clip.encode(clip.tokenize("a red apple")), 4.0)
     state = noise(5, channels=model.latent.channels)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import pipegraph as pg
 from pipegraph.models.checkpoints.load import load_model, load_vae
 from pipegraph.models.vae import finish
-from pipegraph.nodes.conditioning import flux_guidance
+from pipegraph.nodes.text.conditioning import flux_guidance
 
 from . import hunyuan_tiny as tiny
 from .test_hunyuan_15 import CPU, TOLERANCE, run, texts

@@ -19,15 +19,15 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.nodes.video import create_video
-from pipegraph.nodes.video_io import save_video
-from pipegraph.nodes.video_ltx import (
+from pipegraph.nodes.video.components import create_video
+from pipegraph.nodes.video.files import save_video
+from pipegraph.nodes.video.ltx import (
     empty_ltxv_latent_video,
     ltxv_conditioning,
     ltxv_img_to_video_inplace,
     ltxv_scheduler,
 )
-from pipegraph.nodes.video_ltx2 import (
+from pipegraph.nodes.video.ltx2 import (
     load_audio_vae,
     load_text_encoder,
     ltxv_audio_vae_decode,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipegraph.nodes.video_ltx2 import load_audio_vae, ltxv_audio_vae_encode
+from pipegraph.nodes.video.ltx2 import load_audio_vae, ltxv_audio_vae_encode
 
 from ..context import Context
 from . import ltx2_tiny

@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from pipegraph.nodes.video_ltx import empty_ltxv_latent_video, ltxv_img_to_video
-from pipegraph.nodes.video_ltx_guides import (
+from pipegraph.nodes.video.ltx import empty_ltxv_latent_video, ltxv_img_to_video
+from pipegraph.nodes.video.ltx_guides import (
     load_latent_upscaler,
     ltxv_add_guide,
     ltxv_crop_guides,
     ltxv_latent_upsampler,
     ltxv_preprocess,
 )
-from pipegraph.nodes.video_wan import vae_decode_video
+from pipegraph.nodes.video.wan import vae_decode_video
 
 from ..context import Context
 from .conftest import UNASKED

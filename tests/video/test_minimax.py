@@ -25,8 +25,8 @@ from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.text import TextEncoder
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.vae import vae_decode_audio
-from pipegraph.nodes.video_minimax import (
+from pipegraph.nodes.image.vae import vae_decode_audio
+from pipegraph.nodes.video.minimax import (
     empty_minimax_h3_latent,
     minimax_h3_add_guide,
     minimax_h3_image_to_video,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders, load_vae
 from pipegraph.models.loading.headers import LoadError
-from pipegraph.nodes.video_minimax import empty_minimax_h3_latent
+from pipegraph.nodes.video.minimax import empty_minimax_h3_latent
 
 from ..context import Context
 from ..models.test_quantized_files import convrot

@@ -16,8 +16,8 @@ import torch
 import pipegraph as pg
 from pipegraph.models.pictures import to_levels
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.video import create_video
-from pipegraph.nodes.video_io import load_video, save_video
+from pipegraph.nodes.video.components import create_video
+from pipegraph.nodes.video.files import load_video, save_video
 
 from ..context import Context
 from .conftest import clip, frames, saved

@@ -14,9 +14,9 @@ from pipegraph.kernels.attention import attention
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.findings import finding
 from pipegraph.models.sampling.guiders import Guider
-from pipegraph.nodes.attention import sliding_tile_attention
-from pipegraph.nodes.conditioning import flux_guidance
-from pipegraph.nodes.sampling_types import sampling_events
+from pipegraph.nodes.sampling.attention import sliding_tile_attention
+from pipegraph.nodes.sampling.shared import sampling_events
+from pipegraph.nodes.text.conditioning import flux_guidance
 
 from . import hunyuan_tiny
 

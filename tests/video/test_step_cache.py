@@ -17,7 +17,7 @@ from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import Sampled, sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.step_cache import StepCache
-from pipegraph.nodes.step_cache import easy_cache
+from pipegraph.nodes.sampling.step_cache import easy_cache
 
 from ..context import Context
 from .test_wan import Given, noise, texts

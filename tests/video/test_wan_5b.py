@@ -17,8 +17,8 @@ from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_vae
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.families.wan import WAN_5B
-from pipegraph.nodes.video_latent import empty_hunyuan_latent_video
-from pipegraph.nodes.video_wan_5b import wan22_image_to_video_latent
+from pipegraph.nodes.video.latent import empty_hunyuan_latent_video
+from pipegraph.nodes.video.wan_5b import wan22_image_to_video_latent
 
 from ..context import Context
 from . import tiny

@@ -16,7 +16,7 @@ from pipegraph.models.families.wan.fun import POSES, camera_rays, extend
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.model_sampling import Flow
 from pipegraph.models.video.vae import VideoVae
-from pipegraph.nodes.video_wan_fun import (
+from pipegraph.nodes.video.wan_fun import (
     Pose,
     wan22_fun_control_to_video,
     wan_camera_embedding,

@@ -15,9 +15,9 @@ from torch import Tensor
 from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_model
 from pipegraph.models.video.read import read_video
-from pipegraph.nodes.sampling import k_sampler_advanced
-from pipegraph.nodes.video_io import save_video
-from pipegraph.nodes.video_wan import vae_decode_video, wan_first_last_frame_to_video, wan_image_to_video
+from pipegraph.nodes.sampling.ksampler import k_sampler_advanced
+from pipegraph.nodes.video.files import save_video
+from pipegraph.nodes.video.wan import vae_decode_video, wan_first_last_frame_to_video, wan_image_to_video
 
 from ..context import Context
 from . import tiny

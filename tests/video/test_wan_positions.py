@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pipegraph.models.families.wan.positions import ScaledPositions
 from pipegraph.models.model import Model
-from pipegraph.nodes.video_wan_positions import scale_rope
+from pipegraph.nodes.video.wan_positions import scale_rope
 
 from . import hunyuan_tiny
 

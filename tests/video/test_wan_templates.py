@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 import pipegraph as pg
 from pipegraph.kernels.audit import audit
 from pipegraph.models.checkpoints.load import load_model
-from pipegraph.nodes.video_io import save_video
+from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
 from . import tiny

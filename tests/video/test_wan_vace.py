@@ -13,7 +13,7 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.models.families.wan import WAN_VACE
-from pipegraph.nodes.video_wan_vace import trim_video_latent, wan_vace_to_video
+from pipegraph.nodes.video.wan_vace import trim_video_latent, wan_vace_to_video
 
 from ..context import Context
 from . import tiny

@@ -18,8 +18,8 @@ from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_clip_vision
 from pipegraph.models.clip_vision import ClipVision, Seen, fitted
 from pipegraph.models.families.wan.family import TEXT_TOKENS
-from pipegraph.nodes.clip_vision import clip_vision_encode
-from pipegraph.nodes.video_wan import wan_first_last_frame_to_video, wan_image_to_video
+from pipegraph.nodes.text.clip_vision import clip_vision_encode
+from pipegraph.nodes.video.wan import wan_first_last_frame_to_video, wan_image_to_video
 
 from ..context import Context
 from . import tiny

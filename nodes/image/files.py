@@ -1,0 +1,163 @@
+"""Load pictures from files, save and show them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pipegraph.models import paths
+from pipegraph.models.media_check import picture_fault
+from pipegraph.runtime.node import FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
+
+from ..wire import Image, Mask
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+
+
+def input_file(name: str) -> Path:
+    """The file among the inputs that a name means; ComfyUI's mark of the folder, `` [input]``, is understood.
+
+    Raises:
+        LookupError: there is none.
+    """
+    return paths.resolve("input", name.removesuffix(" [input]"))
+
+
+def _find(name: str) -> list[Path]:
+    return [input_file(name)]
+
+
+def _names() -> list[str]:
+    return [n for n in paths.names("input") if n.lower().endswith(_PICTURES)]
+
+
+InputPicture = Annotated[str, FileInput(_find, _names, picture_fault)]
+NamePrefix = Annotated[str, FileName(lambda prefix: _file_name(prefix, 1, 1, 0, datetime.now()))]
+
+
+@outputs
+class LoadedImage:
+    """A picture and its transparency."""
+
+    IMAGE: Image
+    MASK: Mask
+
+
+@node("LoadImage", category="image")
+def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
+    """Load a picture: its colours as RGB, and where it is transparent as a mask of the same size.
+
+    The mask is 1 - alpha, all 0 if the picture has no alpha; the colours below transparent parts are kept. The
+    camera's orientation tag is applied, colour profiles are not. 16 bits a channel are kept. Frames of an animation,
+    and pages of one size, become a batch. What is not kept is said in a warning.
+
+    Args:
+        image: Name of a file among the inputs.
+    """
+    from pipegraph.models.pictures import read_picture
+
+    return LoadedImage(*read_picture(input_file(image), ctx.warn))
+
+
+@node("LoadImageMask", category="image")
+def load_image_mask(
+    image: InputPicture, ctx: RunContext, channel: Literal["alpha", "red", "green", "blue"] = "alpha"
+) -> Mask:
+    """Load one channel of a picture as a mask.
+
+    Args:
+        image: Name of a file among the inputs.
+        channel: A colour as it is; alpha turned round (1 where transparent), all 0 if the picture has none.
+    """
+    from pipegraph.models.pictures import read_picture
+
+    colours, mask = read_picture(input_file(image), ctx.warn)
+    return mask if channel == "alpha" else colours[..., ("red", "green", "blue").index(channel)].contiguous()
+
+
+@node("SaveImage", category="image", effect="writes", output_node=True, output="images")
+def save_image(
+    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI"
+) -> Generator[NodeEvent, None, Image]:
+    """Save pictures as 8-bit PNG with the graph that made them inside.
+
+    Values are clipped to 0..1 and rounded to the nearest of 256 levels. A picture with values that are not finite is
+    not saved; the others of its batch are, then the run fails.
+
+    Args:
+        images: Pictures with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
+        filename_prefix: Start of the file names, may hold folders; `%width%`, `%height%`, `%batch_num%`, `%year%`,
+            `%month%`, `%day%`, `%hour%`, `%minute%`, `%second%` and `%date:yyyy-MM-dd%` are filled in; `%n` is where
+            the counter goes, else it goes to the end.
+    """
+    yield from write_pictures(images, ctx, filename_prefix, temporary=False)
+    return images
+
+
+@node("PreviewImage", category="image", effect="writes", output_node=True, output="images")
+def preview_image(images: Image, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
+    """Show pictures: they are saved for a while in the folder of temporary files.
+
+    Args:
+        images: What to show.
+    """
+    yield from write_pictures(images, ctx, "preview", temporary=True)
+    return images
+
+
+def write_pictures(
+    images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool
+) -> Generator[NodeEvent, None, None]:
+    """Write each picture of a batch that is finite; then fail if there were others."""
+    from pipegraph.models.pictures import finite, to_png
+
+    count, height, width = images.shape[:3]
+    if not count:
+        raise ValueError("there is no picture to save: the batch is empty")
+    broken = []
+    now = datetime.now()
+    for i, picture in enumerate(images):
+        if not finite(picture):
+            broken.append(i)
+            continue
+        name = _file_name(prefix, width, height, i, now)
+        data = to_png(picture, metadata(ctx.reproduce, i, count), compression=1 if temporary else 4)
+        yield Saved(ctx.write(name, data, temporary=temporary), temporary=temporary)
+    if broken:
+        which = ", ".join(map(str, broken))
+        raise ValueError(
+            f"{len(broken)} of {count} pictures (batch index {which}) hold NaN or infinite values and were not saved; "
+            "a VAE or network that overflows in half precision is the usual cause: try fp32 or bf16"
+        )
+
+
+def metadata(reproduce: Mapping[str, Any], item: int, count: int) -> dict[str, str]:
+    """Text chunks that hold what makes a picture again, as ASCII JSON; ``pipegraph`` says which of a batch it is."""
+    parts = {key: value for key, value in reproduce.items() if value}
+    if count > 1:
+        parts["pipegraph"] = {**parts.get("pipegraph", {}), "batch_index": item, "batch_size": count}
+    return {key: json.dumps(value, allow_nan=False) for key, value in parts.items()}
+
+
+def _file_name(prefix: str, width: int, height: int, item: int, now: datetime) -> str:
+    """The name of a PNG for ``RunContext.write``: the prefix with its placeholders filled in and a counter."""
+    values = {
+        "width": str(width), "height": str(height), "batch_num": str(item), "year": f"{now.year:04}",
+        "month": f"{now.month:02}", "day": f"{now.day:02}", "hour": f"{now.hour:02}", "minute": f"{now.minute:02}",
+        "second": f"{now.second:02}",
+    }  # fmt: skip
+
+    def date(form: re.Match[str]) -> str:
+        words = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "hh": "%H", "mm": "%M", "ss": "%S"}
+        return re.sub("|".join(words), lambda m: now.strftime(words[m[0]]), form[1])
+
+    name = re.sub(r"%date:([^%]*)%", date, prefix)
+    name = re.sub(r"%(\w+)%", lambda m: values.get(m[1], m[0]), name)
+    return f"{name}.png" if "%n" in name else f"{name}_%n_.png"

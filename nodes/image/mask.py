@@ -1,0 +1,146 @@
+"""Masks: where to act. MASK is [B, H, W] in 0..1."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import NodeEvent, RunContext, Step, node
+
+from ..utils.amounts import pictures
+from ..wire import Image, Mask
+from .edit import ImageAndMask, Pixels, Position
+from .files import write_pictures
+
+
+@node("SolidMask", category="mask", size=pictures(channels=1))
+def solid_mask(
+    value: Annotated[float, Ge(0), Le(1), Step(0.01)] = 1.0, width: Pixels = 512, height: Pixels = 512
+) -> Mask:
+    """Make a mask of one value.
+
+    Args:
+        value: The value.
+        width: Width in pixels.
+        height: Height in pixels.
+    """
+    import torch
+
+    return torch.full((1, height, width), value)
+
+
+@node("InvertMask", category="mask")
+def invert_mask(mask: Mask) -> Mask:
+    """Turn a mask round: 1 becomes 0.
+
+    Args:
+        mask: What to turn round.
+    """
+    return 1 - mask
+
+
+@node("MaskToImage", category="mask")
+def mask_to_image(mask: Mask) -> Image:
+    """Show a mask as a gray RGB picture.
+
+    Args:
+        mask: White where it is 1.
+    """
+    return mask.unsqueeze(-1).repeat(1, 1, 1, 3)
+
+
+@node("ImageToMask", category="mask")
+def image_to_mask(image: Image, channel: Literal["red", "green", "blue", "alpha"] = "red") -> Mask:
+    """Take one channel of pictures as a mask, as it is.
+
+    Args:
+        image: The pictures.
+        channel: Which channel; alpha only of pictures that have one (LoadImage gives it as its MASK).
+    """
+    index = ("red", "green", "blue", "alpha").index(channel)
+    if index >= image.shape[-1]:
+        raise ValueError(
+            f"the picture has no {channel} channel, it has {image.shape[-1]}; LoadImage gives transparency as MASK"
+        )
+    return image[..., index].contiguous()
+
+
+@node("JoinImageWithAlpha", category="mask/compositing")
+def join_image_with_alpha(image: Image, alpha: Mask) -> Image:
+    """Make pictures transparent where a mask is 1.
+
+    There are as many as the longer of the two batches has; the shorter one begins anew at its end.
+
+    Args:
+        image: Colours.
+        alpha: 1 where transparent, as LoadImage gives it; scaled to the picture's size.
+    """
+    import torch
+
+    from pipegraph.models.images import repeat_to, resize_mask
+
+    count = max(len(image), len(alpha))
+    opacity = 1 - repeat_to(resize_mask(alpha, image.shape[2], image.shape[1]), count)
+    return torch.cat([repeat_to(image, count)[..., :3], opacity.to(image).unsqueeze(-1)], -1)
+
+
+@node("SplitImageWithAlpha", category="mask/compositing")
+def split_image_with_alpha(image: Image) -> ImageAndMask:
+    """Part pictures into their colours and a mask that is 1 where they are transparent.
+
+    Args:
+        image: RGBA pictures; RGB ones give a mask of 0.
+    """
+    import torch
+
+    clear = 1 - image[..., 3] if image.shape[-1] > 3 else torch.zeros(image.shape[:3])
+    return ImageAndMask(image[..., :3].contiguous(), clear)
+
+
+@node("GrowMask", category="mask")
+def grow_mask(mask: Mask, expand: Annotated[int, Ge(-16384), Le(16384)] = 0, tapered_corners: bool = True) -> Mask:
+    """Make a mask larger or smaller by whole pixels.
+
+    Args:
+        mask: What to grow.
+        expand: Pixels to grow by; a negative number shrinks.
+        tapered_corners: Grow to a diamond instead of a square.
+    """
+    from pipegraph.models.images import grow_mask as grow
+
+    return grow(mask, expand, tapered_corners)
+
+
+@node("MaskComposite", category="mask")
+def mask_composite(
+    destination: Mask,
+    source: Mask,
+    x: Position = 0,
+    y: Position = 0,
+    operation: Literal["multiply", "add", "subtract", "and", "or", "xor"] = "multiply",
+) -> Mask:
+    """Combine two masks.
+
+    Args:
+        destination: Gives the size.
+        source: What is combined with it; what sticks out is cut.
+        x: Column of the source's left edge.
+        y: Row of the source's top edge.
+        operation: What is done pixel by pixel; and, or, xor round to 0 or 1 first.
+    """
+    from pipegraph.models.images import combine_masks
+
+    return combine_masks(destination, source, x, y, operation)
+
+
+@node("MaskPreview", category="mask", effect="writes", output_node=True, output="mask")
+def mask_preview(mask: Mask, ctx: RunContext) -> Generator[NodeEvent, None, Mask]:
+    """Show a mask: it is saved for a while in the folder of temporary files.
+
+    Args:
+        mask: What to show.
+    """
+    yield from write_pictures(mask.unsqueeze(-1), ctx, "mask", temporary=True)
+    return mask

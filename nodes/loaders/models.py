@@ -1,0 +1,222 @@
+"""Load models: diffusers folders, single files, what is in the local hub cache, and what ships with pipegraph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pipegraph.models import paths
+from pipegraph.models.checkpoints import language, source
+from pipegraph.models.checkpoints.parts import part, vae_part
+from pipegraph.models.families import FAMILIES
+from pipegraph.models.loading.card import card_file, component
+from pipegraph.models.loading.headers import with_sound_headers
+from pipegraph.models.text_families import LANGUAGE_FAMILIES
+from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
+
+from ..utils.progress import loading
+from ..wire import Clip, ControlNet, Model, Vae
+
+if TYPE_CHECKING:
+    from pipegraph.models.loading.place import Place
+
+
+def _checkpoint_files(name: str) -> list[Path]:
+    return source.checkpoint(name).files
+
+
+def _network_files(name: str) -> list[Path]:
+    path = paths.resolve("diffusion_models", name)
+    extra = (card_file(path), path / "scheduler" / "scheduler_config.json", component(path, "vae") / "config.json")
+    return [*part(path, "transformer").files, *(f for f in extra if f.is_file())]
+
+
+def _encoder_files(name: str) -> list[Path]:
+    path = paths.resolve("text_encoders", name)
+    return with_sound_headers(language.files_of(path) if language.kind_of(path) else source.encoder_files(path))
+
+
+def _vae_files(name: str) -> list[Path]:
+    return list(vae_part(paths.resolve("vae", name)).files)
+
+
+def _control_files(name: str) -> list[Path]:
+    return list(part(paths.resolve("controlnet", name), "controlnet").files)
+
+
+CheckpointName = Annotated[str, FileInput(_checkpoint_files, lambda: paths.names("checkpoints"))]
+NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diffusion_models"))]
+EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
+VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
+ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
+FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *LANGUAGE_FAMILIES])])]
+
+
+def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
+    from pipegraph.models.loading.place import Place
+
+    return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, quantize or ctx.quantize)
+
+
+def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
+    """Put into the run record how weights are kept that are not plain, and say what is to be known of tokenizers."""
+    from pipegraph.models.quantize import noted
+
+    encoders = () if clip is None else clip.encoders.values()
+    for encoder in encoders:
+        for remark in getattr(getattr(getattr(encoder, "llm", None), "tokenizer", None), "remarks", ()):
+            ctx.warn(remark)
+
+    networks = {} if model is None else {"model": model.network}
+    networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}
+    if found := noted(networks):
+        ctx.note("weights", found)
+
+
+@outputs
+class Checkpoint:
+    """The three values of a whole model."""
+
+    MODEL: Model
+    CLIP: Clip
+    VAE: Vae
+
+
+def _recommend_checkpoint(ckpt_name: str) -> Mapping[str, Any]:
+    return source.facts(ckpt_name)
+
+
+def _recommend_network(unet_name: str) -> Mapping[str, Any]:
+    return source.facts(unet_name, "diffusion_models")
+
+
+@node("CheckpointLoaderSimple", category="loaders", title="Load Checkpoint", recommend=_recommend_checkpoint)
+def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
+    """Load a whole model: diffusion network, text encoders and VAE.
+
+    A file that holds only the diffusion network is completed with the usual VAE and text encoders of its family, where
+    they lie beside it or in the model folders; what was taken from where is said.
+
+    Args:
+        ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
+    """
+    from pipegraph.models.checkpoints.load import load_checkpoint
+
+    found = source.checkpoint(ckpt_name)
+    for sentence in found.completed:
+        ctx.warn(sentence)
+    with loading(ctx):
+        made = Checkpoint(*load_checkpoint(found, _place(ctx)))
+    _told(ctx, made.MODEL, made.CLIP)
+    return made
+
+
+@node("UNETLoader", category="loaders", title="Load Diffusion Model", recommend=_recommend_network)
+def load_diffusion_model(
+    unet_name: NetworkName,
+    ctx: RunContext,
+    weight_dtype: Literal["default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2"] = "default",
+) -> Model:
+    """Load a diffusion network alone.
+
+    Args:
+        unet_name: A single file, a component folder, or the name of a whole model.
+        weight_dtype: How weights of linear layers are kept: cast to fp8, all but the fragile ones (first and last
+            projections, modulation); _fast lets kernels round what they are multiplied with to fp8 too.
+    """
+    return _load_model(unet_name, ctx, "" if weight_dtype == "default" else weight_dtype)
+
+
+@node("UnetLoaderGGUF", category="loaders", title="Unet Loader (GGUF)", recommend=_recommend_network)
+def load_gguf_model(unet_name: NetworkName, ctx: RunContext) -> Model:
+    """Load a diffusion network alone, of a GGUF file; UNETLoader does the same.
+
+    Args:
+        unet_name: A GGUF file, or any other that UNETLoader takes.
+    """
+    return _load_model(unet_name, ctx)
+
+
+def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
+    from pipegraph.models.checkpoints.load import load_model
+
+    with loading(ctx):
+        model = load_model(name, _place(ctx, quantize=quantize))
+    _told(ctx, model)
+    return model
+
+
+def _abilities(clip_name: str) -> Mapping[str, Any]:
+    """What a text encoder that is a language model can do besides."""
+    return language.abilities(clip_name)
+
+
+@node("CLIPLoader", category="loaders", title="Load CLIP", recommend=_abilities)
+def load_clip(
+    clip_name: EncoderName, ctx: RunContext, type: FamilyName = "flux", device: Literal["default", "cpu"] = "default"
+) -> Clip:
+    """Load a text encoder; what it is, is told by its content.
+
+    Args:
+        clip_name: A single file, a component folder, or the name of a whole model. The CLIP of a
+            language model answers in TextGenerate, too.
+        type: The family it is to serve.
+        device: Where it computes.
+    """
+    from pipegraph.models.checkpoints.load import load_text_encoders
+
+    with loading(ctx):
+        clip = load_text_encoders(type, [clip_name], _place(ctx, device))
+    _told(ctx, clip=clip)
+    return clip
+
+
+@node("DualCLIPLoader", category="loaders", title="Load two text encoders")
+def load_dual_clip(
+    clip_name1: EncoderName,
+    clip_name2: EncoderName,
+    ctx: RunContext,
+    type: FamilyName = "flux",
+    device: Literal["default", "cpu"] = "default",
+) -> Clip:
+    """Load two text encoders, in any order.
+
+    Args:
+        clip_name1: One of them, e.g. CLIP-L.
+        clip_name2: The other one, e.g. T5.
+        type: The family they are to serve.
+        device: Where they compute.
+    """
+    from pipegraph.models.checkpoints.load import load_text_encoders
+
+    with loading(ctx):
+        clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
+    _told(ctx, clip=clip)
+    return clip
+
+
+@node("VAELoader", category="loaders", title="Load VAE")
+def load_vae(vae_name: VaeName, ctx: RunContext) -> Vae:
+    """Load a VAE.
+
+    Args:
+        vae_name: A single file, a component folder, or the name of a whole model.
+    """
+    from pipegraph.models.checkpoints.load import load_vae
+
+    with loading(ctx):
+        return load_vae(vae_name, _place(ctx))
+
+
+@node("ControlNetLoader", category="loaders", title="Load ControlNet Model")
+def load_control_net(control_net_name: ControlNetName, ctx: RunContext) -> ControlNet:
+    """Load a ControlNet.
+
+    Args:
+        control_net_name: A single file in diffusers layout, or a component folder.
+    """
+    from pipegraph.models.checkpoints.load import load_control_net
+
+    with loading(ctx):
+        return load_control_net(control_net_name, _place(ctx))

@@ -1,0 +1,49 @@
+"""Keep the weights of a model or of text encoders in fewer bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pipegraph.runtime.node import RunContext, node
+
+from ..wire import Clip, Model
+
+
+@node("QuantizeModel", category="advanced/model", title="Quantize Model")
+def quantize_model(model: Model, ctx: RunContext, format: Literal["q8", "fp8", "w4"] = "q8") -> Model:
+    """Quantize the linear layers of a diffusion network, all but the fragile ones.
+
+    LoRAs act as before, whether they come before or after. To quantize while loading, which needs less memory, use
+    `pipegraph run --quantize`.
+
+    Args:
+        model: Diffusion model.
+        format: q8 is 8-bit integers, rotated, a scale for each row; fp8 is 8-bit floats, a scale for each row; w4 is 4
+            bits, a scale and an offset for 32 columns.
+    """
+    from pipegraph.models.families import facts_of
+    from pipegraph.models.quantize import noted, quantized
+
+    network = quantized(model.network, format, facts_of(model.network).fragile)
+    ctx.note("weights", noted({"model": network}))
+    return replace(model, network=network)
+
+
+@node("QuantizeCLIP", category="advanced/model", title="Quantize CLIP")
+def quantize_clip(clip: Clip, ctx: RunContext, format: Literal["q8", "fp8", "w4"] = "q8") -> Clip:
+    """Quantize the linear layers of text encoders; embeddings stay as they are.
+
+    Args:
+        clip: Text encoders.
+        format: As in QuantizeModel.
+    """
+    from pipegraph.models.families import facts_of
+    from pipegraph.models.quantize import noted, quantized
+
+    encoders = {
+        name: replace(e, network=quantized(e.network, format, facts_of(e.network).fragile))
+        for name, e in clip.encoders.items()
+    }
+    ctx.note("weights", noted({name: e.network for name, e in encoders.items()}))
+    return replace(clip, encoders=encoders)

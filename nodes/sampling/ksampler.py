@@ -1,0 +1,152 @@
+"""KSampler and KSamplerAdvanced, and the model patches that set a model's noise levels."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import Auto, Progress, RunContext, Step, node
+
+from ..wire import Conditioning, Latent, Model, SeedInt
+from .shared import (
+    Cfg,
+    Denoise,
+    Negative,
+    SamplerName,
+    SchedulerName,
+    Steps,
+    check_steps,
+    sampling_events,
+    used_negative,
+)
+
+
+@node("KSampler", category="sampling", title="KSampler", effect="random", check_model=check_steps)
+def k_sampler(
+    ctx: RunContext,
+    *,
+    model: Model,
+    seed: SeedInt = 0,
+    steps: Steps = 20,
+    cfg: Cfg = 8.0,
+    sampler_name: SamplerName = "euler",
+    scheduler: SchedulerName = "simple",
+    positive: Conditioning,
+    negative: Negative,
+    latent_image: Latent,
+    denoise: Denoise = 1.0,
+) -> Generator[Progress, None, Latent]:
+    """Turn noise, or a noised latent, into a latent that shows what the conditioning says.
+
+    Args:
+        model: The network that removes the noise.
+        seed: Of the noise; item i of a batch has noise of its own.
+        steps: How many steps are run, whatever denoise is.
+        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
+        sampler_name: How a step is made of predictions.
+        scheduler: How the noise levels are spread over the steps.
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        latent_image: What to start from; an empty latent gives the size.
+        denoise: Part of the noise levels that is run: 1 keeps nothing of the latent, 0 all of it.
+    """
+    from pipegraph.models.sampling.guiders import Guider
+    from pipegraph.models.sampling.noise import Noise
+    from pipegraph.models.sampling.samplers import SAMPLERS
+    from pipegraph.models.sampling.schedules import sigmas_for
+
+    sampler = SAMPLERS[sampler_name]
+    sigmas = sigmas_for(model.sampling, scheduler, steps, denoise, drop_penultimate=sampler.drop_penultimate)
+    guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
+    sampled = yield from sampling_events(ctx, guider, Noise(seed), sampler, sigmas, latent_image)
+    return sampled.latent(latent_image)
+
+
+@node("KSamplerAdvanced", category="sampling", title="KSampler (Advanced)", effect="random", check_model=check_steps)
+def k_sampler_advanced(
+    ctx: RunContext,
+    *,
+    model: Model,
+    add_noise: Literal["enable", "disable"] = "enable",
+    noise_seed: SeedInt = 0,
+    steps: Steps = 20,
+    cfg: Cfg = 8.0,
+    sampler_name: SamplerName = "euler",
+    scheduler: SchedulerName = "simple",
+    positive: Conditioning,
+    negative: Negative,
+    latent_image: Latent,
+    start_at_step: Annotated[int, Ge(0), Le(10000)] = 0,
+    end_at_step: Annotated[int, Ge(0), Le(10000)] = 10000,
+    return_with_leftover_noise: Literal["disable", "enable"] = "disable",
+) -> Generator[Progress, None, Latent]:
+    """Run some of the steps of a sampling, so that several nodes can share one.
+
+    Args:
+        model: The network that removes the noise.
+        add_noise: Whether noise is added first; not if the latent comes from a node that left noise in it.
+        noise_seed: Of the noise; item i of a batch has noise of its own.
+        steps: How many steps the whole sampling has.
+        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
+        sampler_name: How a step is made of predictions.
+        scheduler: How the noise levels are spread over the steps.
+        positive: What is to be seen.
+        negative: What is not to be seen.
+        latent_image: What to start from.
+        start_at_step: The first step to run; beyond the end the latent comes back as it is.
+        end_at_step: The step to stop before.
+        return_with_leftover_noise: Whether a run that stops early leaves its noise in, for another node to go on.
+    """
+    from pipegraph.models.sampling.guiders import Guider
+    from pipegraph.models.sampling.noise import Noise
+    from pipegraph.models.sampling.samplers import SAMPLERS
+    from pipegraph.models.sampling.schedules import part_of, sigmas_for
+
+    sampler = SAMPLERS[sampler_name]
+    sigmas = sigmas_for(model.sampling, scheduler, steps, drop_penultimate=sampler.drop_penultimate)
+    sigmas = part_of(sigmas, start_at_step, end_at_step, leave_noise=return_with_leftover_noise == "enable")
+    guider = Guider(model, positive, used_negative(ctx, negative, cfg), cfg)
+    noise = Noise(noise_seed, silent=add_noise == "disable")
+    sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
+    return sampled.latent(latent_image)
+
+
+@node("ModelSamplingFlux", category="advanced/model", changes={"levels": 10_000})
+def model_sampling_flux(
+    model: Model,
+    max_shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("max_shift")] = 1.15,
+    base_shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("base_shift")] = 0.5,
+    width: Annotated[int, Ge(16), Le(16384), Step(8), Auto("width")] = 1024,
+    height: Annotated[int, Ge(16), Le(16384), Step(8), Auto("height")] = 1024,
+) -> Model:
+    """Set the noise levels of FLUX for a size of picture: the more pixels, the more time at high noise.
+
+    Args:
+        model: The model to set.
+        max_shift: mu of a picture of 4096 tokens (1024 x 1024 pixels).
+        base_shift: mu of a picture of 256 tokens (256 x 256 pixels).
+        width: Of the picture, in pixels.
+        height: Of the picture, in pixels.
+    """
+    from pipegraph.models.sampling.model_sampling import Flow, mu_for_tokens, reshifted
+
+    mu = mu_for_tokens(width * height / 256, base_shift, max_shift)
+    return model.with_sampling(reshifted(model.sampling, Flow.from_mu(mu)))
+
+
+@node("ModelSamplingSD3", category="advanced/model", title="ModelSamplingSD3", changes={"levels": 1000})
+def model_sampling_sd3(
+    model: Model,
+    shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("shift")] = 3.0,
+) -> Model:
+    """Set the shift of a flow model's noise levels.
+
+    Args:
+        model: The model to set.
+        shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+    """
+    from pipegraph.models.sampling.model_sampling import Flow, reshifted
+
+    return model.with_sampling(reshifted(model.sampling, Flow(shift)))

@@ -1,0 +1,43 @@
+"""Steps of sampling that are not computed: faster, and not the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import NotBelow, RunContext, Step, node
+
+from ..wire import Model
+
+Threshold = Annotated[float, Ge(0), Le(3), Step(0.01)]
+Percent = Annotated[float, Ge(0), Le(1), Step(0.01)]
+
+
+@node("EasyCache", category="advanced/model")
+def easy_cache(
+    model: Model,
+    ctx: RunContext,
+    reuse_threshold: Threshold = 0.2,
+    start_percent: Percent = 0.15,
+    end_percent: Annotated[Percent, NotBelow("start_percent")] = 0.95,
+    verbose: bool = False,
+) -> Model:
+    """Reuse steps of sampling whose result is expected to change little: less work, and other results.
+
+    For pictures and clips. How many steps were reused and how far they are expected and measured to be off stands in
+    the run record, and is said as a warning.
+
+    Args:
+        model: The model to change.
+        reuse_threshold: Expected relative change of the network's output below which a step is reused; 0: never.
+        start_percent: Part of the way before which every step is computed.
+        end_percent: Part of the way after which every step is computed.
+        verbose: Say it where nothing was reused, too.
+    """
+    from pipegraph.models.step_cache import StepCache
+
+    if start_percent == end_percent:
+        ctx.warn(f"start_percent and end_percent are both {start_percent:g}: no step is reused")
+    return replace(model, step_cache=StepCache(reuse_threshold, start_percent, end_percent, verbose))

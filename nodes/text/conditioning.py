@@ -1,0 +1,148 @@
+"""From text to conditioning, and changes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le
+
+from pipegraph.runtime.node import Auto, Multiline, RunContext, Step, node
+
+from ..wire import Clip, Conditioning
+
+if TYPE_CHECKING:
+    from pipegraph.models.text import TextEncoder
+
+Prompt = Annotated[str, Multiline()]
+Side = Annotated[int, Ge(0), Le(16384)]
+Crop = Annotated[int, Ge(0), Le(16384)]
+Guidance = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("guidance")]
+
+
+@node("CLIPTextEncode", category="conditioning", title="CLIP Text Encode (Prompt)")
+def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
+    """Encode a prompt with all text encoders of a model.
+
+    `(word:1.2)` weighs a word, `(word)` weighs it by 1.1; `\\(` is a parenthesis. Words that the model does not know
+    and text beyond what it reads are named in a warning, and so is `embedding:NAME`, which is read as plain text.
+
+    Args:
+        text: The prompt.
+        clip: Text encoders.
+    """
+    return _encode(clip, text, ctx, {"text": text})
+
+
+@node("CLIPTextEncodeFlux", category="conditioning/flux")
+def clip_text_encode_flux(
+    clip: Clip, clip_l: Prompt, t5xxl: Prompt, ctx: RunContext, guidance: Guidance = 3.5
+) -> Conditioning:
+    """Encode one prompt for each of FLUX's text encoders, with the guidance number.
+
+    Args:
+        clip: Text encoders of FLUX.
+        clip_l: Prompt for CLIP-L, which gives the overall direction.
+        t5xxl: Prompt for T5, which gives the details.
+        guidance: Distilled guidance, for models that take it (FLUX.1 dev).
+    """
+    extras = {"guidance": guidance, "text": f"{clip_l}\n{t5xxl}"}
+    return _encode(clip, {"clip_l": clip_l, "t5xxl": t5xxl}, ctx, extras)
+
+
+@node("CLIPTextEncodeSDXL", category="conditioning")
+def clip_text_encode_sdxl(
+    clip: Clip,
+    text_g: Prompt,
+    text_l: Prompt,
+    ctx: RunContext,
+    width: Side = 1024,
+    height: Side = 1024,
+    crop_w: Crop = 0,
+    crop_h: Crop = 0,
+    target_width: Side = 1024,
+    target_height: Side = 1024,
+) -> Conditioning:
+    """Encode one prompt for each of SDXL's text encoders, with the sizes that the network reads.
+
+    Args:
+        clip: Text encoders of SDXL.
+        text_g: Prompt for CLIP-G.
+        text_l: Prompt for CLIP-L.
+        width: Width of the image that the network is to imagine; small ones were blurred in training.
+        height: Its height.
+        crop_w: Pixels that were cut off at the left; 0 keeps objects in the middle.
+        crop_h: Pixels that were cut off above.
+        target_width: Width of what is made.
+        target_height: Height of what is made.
+    """
+    sizes = {"width": width, "height": height, "crop_w": crop_w, "crop_h": crop_h,
+             "target_width": target_width, "target_height": target_height}  # fmt: skip
+    texts = {"clip_l": text_l, "clip_g": text_g}
+    if texts.keys() != clip.encoders.keys():
+        raise ValueError(f"these are no text encoders of SDXL ({', '.join(clip.encoders)}): use CLIPTextEncode")
+    return _encode(clip, texts, ctx, {**sizes, "text": f"{text_l}\n{text_g}"})
+
+
+@node("FluxGuidance", category="conditioning/flux")
+def flux_guidance(conditioning: Conditioning, guidance: Guidance = 3.5) -> Conditioning:
+    """Set the guidance number that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
+
+    Args:
+        conditioning: What to set it on.
+        guidance: Higher follows the prompt more closely.
+    """
+    return _with(conditioning, {"guidance": guidance})
+
+
+@node("ConditioningZeroOut", category="conditioning")
+def conditioning_zero_out(conditioning: Conditioning) -> Conditioning:
+    """Set all text information to zero: the negative of models that were trained with it.
+
+    Args:
+        conditioning: What to clear; everything but the text is kept.
+    """
+    import torch
+
+    cleared = []
+    for states, extras in conditioning:
+        entries = {k: v for k, v in extras.items() if k != "text"}
+        if entries.get("pooled_output") is not None:
+            entries["pooled_output"] = torch.zeros_like(entries["pooled_output"])
+        cleared.append([torch.zeros_like(states), entries])
+    return cleared
+
+
+@node("ConditioningCombine", category="conditioning")
+def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Conditioning) -> Conditioning:
+    """Follow two conditionings at once: their predictions are averaged at each step.
+
+    Args:
+        conditioning_1: One of them.
+        conditioning_2: The other one.
+    """
+    return [*conditioning_1, *conditioning_2]
+
+
+def _encode(
+    clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
+) -> list[list[Any]]:
+    from pipegraph.models.text import embeddings, weight_faults
+
+    tokens = clip.tokenize(prompts)
+    texts = [prompts] if isinstance(prompts, str) else [*dict.fromkeys(prompts.values())]
+    if named := embeddings("\n".join(texts)):
+        ctx.warn(f"{', '.join(named)}: textual inversions are not supported (yet); read as plain text")
+    for fault in (fault for text in texts if clip.weighs for fault in weight_faults(text)):
+        ctx.warn(fault)
+    for sentence in clip.remarks(tokens):
+        ctx.warn(sentence)
+    ctx.note("tokens", {name: t.used for name, t in tokens.items()})
+    if cut := {name: t.dropped.strip() for name, t in tokens.items() if t.dropped}:
+        ctx.note("not_read", cut)
+    return _with(clip.encode(tokens), extras)
+
+
+def _with(conditioning: list[Any], extras: Mapping[str, Any]) -> list[list[Any]]:
+    """The conditioning with more entries on each item."""
+    return [[states, {**entries, **extras}] for states, entries in conditioning]

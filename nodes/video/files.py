@@ -1,0 +1,275 @@
+"""Load clips from files and save them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from annotated_types import Ge, Le
+
+from pipegraph.models import paths
+from pipegraph.models.media_check import video_fault
+from pipegraph.models.video.formats import CODECS, PICTURES, unfit
+from pipegraph.runtime.node import FileInput, Linked, NodeEvent, Progress, RunContext, Saved, Step, node
+
+from ..image.files import NamePrefix, _file_name, input_file, write_pictures
+from ..wire import Image, Video
+
+if TYPE_CHECKING:
+    from pipegraph.models.video.clip import Video as Clip
+    from pipegraph.models.video.write import Target
+
+_CLIPS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp", ".png", ".apng")
+
+
+def _find(name: str) -> list[Path]:
+    return [input_file(name)]
+
+
+def _names() -> list[str]:
+    return [n for n in paths.names("input") if n.lower().endswith(_CLIPS)]
+
+
+InputClip = Annotated[str, FileInput(_find, _names, video_fault)]
+AnimationFps = Annotated[float, Ge(0.01), Le(1000), Step(0.01)]
+
+
+@node("LoadVideo", category="image/video", title="Load Video")
+def load_video(file: InputClip, ctx: RunContext) -> Video:
+    """Load a clip: each picture once and in order, upright, with its transparency and its sound.
+
+    Frames are decoded when a node asks for them. A file whose pictures last unequally (variable frame rate) gets its
+    average rate: frame k shows what is on the screen at the middle of its time, so length and sound stay in step.
+
+    Args:
+        file: Name of a file among the inputs: MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG.
+    """
+    from pipegraph.models.video.read import read_video
+
+    video, said = read_video(input_file(file))
+    if said:
+        ctx.warn(said)
+    return video
+
+
+def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    """A codec that the format cannot hold (over a link it gives way when the clip is saved), or that is too slow."""
+    format, codec = values.get("format", "auto"), values.get("codec", "auto")
+    if format != "auto" and (why := unfit(format, codec)):
+        yield "codec", f"{why}; auto takes what it usually holds"
+    source, literals = linked.get("video", ("", {}))
+    if source == "CreateVideo":
+        yield from _too_fast(codec, literals.get("fps"))
+
+
+def _check_webm(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
+    return _too_fast(values.get("codec"), values.get("fps"))
+
+
+def _too_fast(codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
+    """That a codec cannot take a rate; nothing where one of them is not known."""
+    if codec in CODECS and isinstance(fps, int | float) and (why := CODECS[codec].too_fast(fps)):
+        yield "codec", f"{codec} cannot be had at this rate: {why}"
+
+
+@node(
+    "SaveVideo", category="image/video", title="Save Video", effect="writes", output_node=True, output="video",
+    check=_check,
+)  # fmt: skip
+def save_video(
+    video: Video,
+    ctx: RunContext,
+    filename_prefix: NamePrefix = "video/ComfyUI",
+    format: Literal["auto", "mp4", "webm", "mkv", "mov", "gif", "webp", "apng", "png"] = "auto",
+    codec: Literal["auto", "h264", "h265", "av1", "vp9", "prores", "ffv1"] = "auto",
+) -> Generator[NodeEvent, None, Video]:
+    """Save a clip with the graph that made it inside; frames go into the encoder one by one.
+
+    h264, h265, av1 and vp9 need even sides: an odd one gets its last row or column twice. Transparency is kept by vp9
+    in webm, prores, ffv1, webp, apng, gif and png. Where the encoder fails, the frames are kept as PNG files and the
+    run fails. Frames that hold NaN are black, and the run fails after saving.
+
+    Args:
+        video: The clip.
+        filename_prefix: Start of the file name, as for SaveImage.
+        format: mp4 if auto, or what holds the codec; png makes one file a frame.
+        codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
+    """
+    if format in PICTURES:
+        if why := unfit(format, codec):
+            ctx.warn(f"{why}: {codec} is not used")
+        if video.audio() is not None:
+            ctx.warn(f"{format} holds no sound: it is left out")
+    if format == "png":
+        yield from _stills(video, ctx, filename_prefix)
+    elif format in ("gif", "webp"):
+        options = {"quality": 90, "method": 4} if format == "webp" else {}
+        yield from _animation(video, ctx, filename_prefix, format, options)
+    elif format == "apng":
+        yield from _apng(video, ctx, filename_prefix)
+    else:
+        from pipegraph.models.video.write import Target
+
+        yield from _save(video, ctx, filename_prefix, Target.of(format, codec, ctx.warn))
+    return video
+
+
+@node("SaveWEBM", category="image/video", effect="writes", output_node=True, output="images", check=_check_webm)
+def save_webm(
+    images: Image,
+    ctx: RunContext,
+    filename_prefix: NamePrefix = "ComfyUI",
+    codec: Literal["vp9", "av1"] = "vp9",
+    fps: AnimationFps = 24.0,
+    crf: Annotated[float, Ge(0), Le(63), Step(1)] = 32.0,
+) -> Generator[NodeEvent, None, Image]:
+    """Save pictures as a WebM clip.
+
+    Args:
+        images: The frames.
+        filename_prefix: Start of the file name, as for SaveImage.
+        codec: How they are encoded.
+        fps: Frames a second.
+        crf: Quality: lower is better, and larger.
+    """
+    from pipegraph.models.video.write import Target
+
+    yield from _save(_clip(images, fps), ctx, filename_prefix, Target("webm", codec), crf=f"{crf:g}")
+    return images
+
+
+@node("SaveAnimatedWEBP", category="image/animation", effect="writes", output_node=True, output="images")
+def save_animated_webp(
+    images: Image,
+    ctx: RunContext,
+    filename_prefix: NamePrefix = "ComfyUI",
+    fps: AnimationFps = 6.0,
+    lossless: bool = True,
+    quality: Annotated[int, Ge(0), Le(100)] = 80,
+    method: Literal["default", "fastest", "slowest"] = "default",
+) -> Generator[NodeEvent, None, Image]:
+    """Save pictures as an animated WebP.
+
+    Args:
+        images: The frames.
+        filename_prefix: Start of the file name, as for SaveImage.
+        fps: Frames a second; times are kept in milliseconds.
+        lossless: Keep every pixel as it is.
+        quality: Of the picture, or of the compression where it is lossless.
+        method: How much time is spent on compression.
+    """
+    effort = {"default": 4, "fastest": 0, "slowest": 6}[method]
+    options = {"lossless": lossless, "quality": quality, "method": effort}
+    yield from _animation(_clip(images, fps), ctx, filename_prefix, "webp", options)
+    return images
+
+
+@node("SaveAnimatedPNG", category="image/animation", effect="writes", output_node=True, output="images")
+def save_animated_png(
+    images: Image,
+    ctx: RunContext,
+    filename_prefix: NamePrefix = "ComfyUI",
+    fps: AnimationFps = 6.0,
+    compress_level: Annotated[int, Ge(0), Le(9)] = 4,
+) -> Generator[NodeEvent, None, Image]:
+    """Save pictures as an animated PNG, which keeps every pixel as it is.
+
+    Args:
+        images: The frames.
+        filename_prefix: Start of the file name, as for SaveImage.
+        fps: Frames a second; times are kept in milliseconds.
+        compress_level: How much time is spent on compression.
+    """
+    yield from _apng(_clip(images, fps), ctx, filename_prefix, compress_level)
+    return images
+
+
+def _clip(images: Image, fps: float) -> Clip:
+    from .components import create_video
+
+    return create_video(images, fps)
+
+
+def _texts(ctx: RunContext) -> dict[str, str]:
+    """What makes the clip again, as ASCII JSON."""
+    return {key: json.dumps(value, allow_nan=False) for key, value in ctx.reproduce.items() if value}
+
+
+def _save(
+    video: Clip, ctx: RunContext, prefix: str, target: Target, **options: str
+) -> Generator[NodeEvent, None, None]:
+    from pipegraph.models.video.write import EncoderError, write_video
+
+    file = ctx.scratch()
+    try:
+        steps = write_video(file, video, target, _texts(ctx), ctx.warn, **options)
+        broken = yield from _progress(steps, video.frames.count)
+        suffix, kind = ("png", "image") if target.kind == "apng" else (target.kind, "video")
+        yield Saved(ctx.write(_name(prefix, video, suffix), file), kind=kind)
+    except EncoderError as error:
+        yield from _stills(video, ctx, prefix)
+        raise ValueError(f"the encoder {target.codec} cannot write this clip ({error}); "
+                         "its frames are kept as PNG files") from error  # fmt: skip
+    finally:
+        file.unlink(missing_ok=True)
+    _refuse(broken, video.frames.count)
+
+
+def _apng(video: Clip, ctx: RunContext, prefix: str, level: int = 4) -> Generator[NodeEvent, None, None]:
+    from pipegraph.models.video.write import Target
+
+    yield from _save(video, ctx, prefix, Target("apng", "apng"), compression_level=str(level))
+
+
+def _progress(steps: Generator[int, None, list[int]], total: int) -> Generator[NodeEvent, None, list[int]]:
+    while True:
+        try:
+            done = next(steps)
+        except StopIteration as end:
+            broken: list[int] = end.value
+            return broken
+        yield Progress(done, total, "frame")
+
+
+def _animation(
+    video: Clip, ctx: RunContext, prefix: str, kind: str, options: Mapping[str, Any]
+) -> Generator[NodeEvent, None, None]:
+    from pipegraph.models.video.animated import write_animation
+
+    if kind == "gif":
+        if video.fps > 50:
+            ctx.warn(f"gif keeps times in hundredths of a second, and players show more than 50 a second slower: "
+                     f"{float(video.fps):g} frames a second are not kept")  # fmt: skip
+        if video.frames.channels == 4:
+            ctx.warn("gif keeps a pixel or leaves it out: what is half transparent is not kept so")
+    file = ctx.scratch()
+    try:
+        broken = write_animation(file, video, kind, _texts(ctx), **options)
+        yield Saved(ctx.write(_name(prefix, video, kind), file), kind="image")
+    finally:
+        file.unlink(missing_ok=True)
+    _refuse(broken, video.frames.count)
+
+
+def _stills(video: Clip, ctx: RunContext, prefix: str) -> Generator[NodeEvent, None, None]:
+    """One PNG a frame, numbered on."""
+    for part in video.frames.chunks():
+        for picture in part.split(1):  # each by itself: none is one of a batch that could be made alone
+            yield from write_pictures(picture, ctx, prefix, temporary=False)
+
+
+def _name(prefix: str, video: Clip, suffix: str) -> str:
+    name = _file_name(prefix, video.frames.width, video.frames.height, 0, datetime.now())
+    return f"{name.removesuffix('.png')}.{suffix}"
+
+
+def _refuse(broken: list[int], count: int) -> None:
+    if broken:
+        which = ", ".join(map(str, broken[:10])) + (", ..." if len(broken) > 10 else "")
+        raise ValueError(
+            f"{len(broken)} of {count} frames ({which}) hold NaN or infinite values and are black in the saved file; "
+            "a VAE or network that overflows in half precision is the usual cause: try fp32 or bf16"
+        )
