@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_checkpoint
 from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.families.flux import FLUX
@@ -51,12 +52,7 @@ def ours(
     """A whole run, as KSampler makes it."""
     sigmas = sigmas_for(model.sampling, "simple", steps)
     run = sample(Guider(model, positive, negative, CFG), Noise(1), SAMPLERS["euler"], sigmas, latent)
-    while True:
-        try:
-            next(run)
-        except StopIteration as stop:
-            samples: Tensor = stop.value.samples
-            return samples
+    return finish(run).samples
 
 
 @torch.inference_mode()

@@ -27,6 +27,8 @@ from importlib.metadata import entry_points
 from inspect import isfunction
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
+from pipegraph.context import holding
+
 from .current_device import current, device_of, on_device
 from .proven import proven, version_of
 
@@ -230,11 +232,8 @@ def use(choices: str = "", /, **by_op: str) -> Iterator[None]:
     chosen = parse(choices) | by_op
     for op, name in chosen.items():
         _known(op, name)
-    token = _using.set({**_using.get(), **chosen})
-    try:
+    with holding(_using, {**_using.get(), **chosen}):
         yield
-    finally:
-        _using.reset(token)
 
 
 def parse(choices: str) -> dict[str, str]:
@@ -262,11 +261,8 @@ def explain(op: str | None = None, device: str = "cpu", dtype: str = "float32") 
 def noting(calls: dict[str, set[str]] | None = None) -> Iterator[dict[str, set[str]]]:
     """Note in ``calls`` which back ends run inside a ``with``, by op; for this thread (context)."""
     calls = {} if calls is None else calls
-    token = _calls.set(calls)
-    try:
+    with holding(_calls, calls):
         yield calls
-    finally:
-        _calls.reset(token)
 
 
 def note(calls: Mapping[str, set[str]]) -> None:

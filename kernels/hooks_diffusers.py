@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from pipegraph.context import holding
 
 from .attention import attention
 from .dispatch import KernelError
@@ -129,14 +131,9 @@ def attended(part: nn.Module) -> str:
     return str(getattr(part, "attends", "") or getattr(getattr(part, "processor", None), "attends", ""))
 
 
-@contextmanager
-def self_attention(run: Attend) -> Iterator[None]:
+def self_attention(run: Attend) -> AbstractContextManager[None]:
     """Let the attentions that ``attended`` names compute ``run`` inside a ``with``, in this thread (context) only."""
-    token = _self.set(run)
-    try:
-        yield
-    finally:
-        _self.reset(token)
+    return holding(_self, run)
 
 
 def attend_self(

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pipegraph.context import holding
+
 from .linear import LowRank, PackedWeight, linear
 
 _side_paths: ContextVar[Mapping[nn.Module, LowRank]] = ContextVar("pipegraph_side_paths", default={})  # noqa: B039
@@ -125,8 +127,5 @@ def side_paths(paths: Mapping[nn.Module, LowRank]) -> Iterator[None]:
             raise ValueError(f"{type(layer).__name__} takes no side path: call `install` on the network first")
         if layer in outer:
             raise ValueError("a layer of this network has a side path already: stack them in one `side_paths`")
-    token = _side_paths.set({**outer, **paths})
-    try:
+    with holding(_side_paths, {**outer, **paths}):
         yield
-    finally:
-        _side_paths.reset(token)

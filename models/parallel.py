@@ -20,6 +20,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, distributed, nn
 
+from pipegraph.context import holding
+
 _FOREVER: Final = timedelta(days=1)
 """A process that waits is ended by who started it, where another fails; it may wait long for one that decodes."""
 
@@ -41,11 +43,10 @@ def together(rank: int, count: int, store: Path, device: str) -> Iterator[None]:
         "nccl" if where.type == "cuda" else "gloo", init_method=f"file://{store}", rank=rank, world_size=count,
         timeout=_FOREVER,
     )  # fmt: skip
-    token = _device.set(where.type)
     try:
-        yield
+        with holding(_device, where.type):
+            yield
     finally:
-        _device.reset(token)
         _mesh.cache_clear()
         distributed.destroy_process_group()
 

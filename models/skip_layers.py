@@ -12,6 +12,8 @@ from typing import Any, Final, Self
 
 from torch import Tensor, nn
 
+from pipegraph.context import holding
+
 from .model import Model
 
 _LISTS: Final = {"double": ("blocks", "transformer_blocks"), "single": ("single_transformer_blocks",)}
@@ -65,11 +67,8 @@ class SkipLayers:
         for block in blocks:
             if not isinstance(vars(block).get("forward"), _Held):
                 block.forward = _Held(_forward, block, returned[type(block).__name__])
-        token = _left_out.set(_left_out.get() | blocks)
-        try:
+        with holding(_left_out, _left_out.get() | blocks):
             yield
-        finally:
-            _left_out.reset(token)
 
 
 class _Held(partial[Any]):

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.generators import finish
+
 from .family import LatentFormat
 
 Warn = Callable[[str], None]
@@ -155,16 +157,6 @@ def _each(
     lost = torch.full_like(next(iter(pictures.values())), torch.nan)
     pixels = torch.cat([pictures.get(i, lost) for i in range(len(latent))])
     return ((pixels + 1) / 2).clamp(0, 1).movedim(1, -1).contiguous()
-
-
-def finish(steps: Generator[Step, None, Tensor]) -> Tensor:
-    """Run a generator to its end and give what it returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: Tensor = end.value
-            return result
 
 
 def fit_to_grid(image: Tensor, cell: int) -> Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipegraph.folders import cache_folder
+from pipegraph.generators import finish
 from pipegraph.graphs.errors import Problem, message_of, shown
 
 from . import files, process_state, sharing
@@ -316,15 +317,14 @@ class Execution:
 
     def drive(self, step: Step, stream: Any) -> Any:
         """Forward what a generator node yields; each yield is also where a cancel lands."""
+
+        def each(event: NodeEvent) -> None:
+            self.forward(step, event)
+            if self.cancelled:
+                raise Cancelled(f"the run {self.id!r} was cancelled")
+
         try:
-            while True:
-                try:
-                    event = next(stream)
-                except StopIteration as stop:
-                    return stop.value
-                self.forward(step, event)
-                if self.cancelled:
-                    raise Cancelled(f"the run {self.id!r} was cancelled")
+            return finish(stream, each)
         finally:
             stream.close()
 

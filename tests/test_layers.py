@@ -19,7 +19,7 @@ MAY = {  # folder -> what of pipegraph it may import; a dotted name allows that 
     "models": {"kernels"},
     "nodes": {"runtime.node", "runtime.errors", "models", "kernels"},
 }
-FOR_ALL = {"access", "containers", "folders", "lean_imports", "limits", "memory"}
+FOR_ALL = {"access", "containers", "context", "folders", "generators", "lean_imports", "limits", "memory"}
 """Modules that import nothing but the standard library at their top and that every folder may import."""
 HEAVY = {"torch", "numpy", "scipy", "diffusers", "transformers", "tokenizers", "safetensors", "PIL", "imageio", "av"}
 LIGHT_FOLDERS = ("graphs", "runtime", "nodes", "src/pipegraph")

@@ -25,6 +25,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
+from pipegraph.context import holding
 from pipegraph.kernels.dispatch import forget
 
 from .available import AHEAD
@@ -99,16 +100,15 @@ def compiling(architecture: str) -> Iterator[list[Launch]]:
         launches.append(Launch(self.fn.__name__, kernel))
         return kernel
 
-    token = AHEAD.set(architecture)
     driver.set_active(_Driver(TARGETS[architecture]))
     JITFunction.run = compile_only
-    forget()
     try:
-        yield launches
+        with holding(AHEAD, architecture):
+            forget()
+            yield launches
     finally:
         JITFunction.run = run
         driver._active = active
-        AHEAD.reset(token)
         forget()
 
 

@@ -7,8 +7,8 @@ kept instead of computed again. Keys are kept turned to their own place in time,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.context import holding
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 
@@ -45,14 +46,9 @@ class Memory:
         self._texts: dict[Any, tuple[Tensor, Tensor]] = {}
         self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
-    @contextmanager
-    def seen(self) -> Iterator[None]:
+    def seen(self) -> AbstractContextManager[None]:
         """Let the network see this memory, in this thread, and write the frames it is asked about behind it."""
-        token = _seen.set(self)
-        try:
-            yield
-        finally:
-            _seen.reset(token)
+        return holding(_seen, self)
 
     def keep(self, frames: int) -> None:
         """Keep what the last call wrote, of so many latent frames; forget what leaves no room for the next chunk."""

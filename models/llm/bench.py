@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from pipegraph.generators import finish
 from pipegraph.models.loading.headers import LoadError
 from pipegraph.models.quantize import quantized
 
@@ -204,18 +205,9 @@ def _ours(llm: LLM, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) 
 
     def way() -> tuple[float, float]:
         began = clock()
-        ready: Prefilled = _last(prefill(llm, prompt, reuse=False))
+        ready: Prefilled = finish(prefill(llm, prompt, reuse=False))
         read = clock()
-        _last(decode(llm, ready, SamplingParams(max_tokens=tokens + 1), go_on=False))
+        finish(decode(llm, ready, SamplingParams(max_tokens=tokens + 1), go_on=False))
         return read - began, (clock() - read) / tokens
 
     return way
-
-
-def _last(events: Generator[Any, None, R]) -> R:
-    while True:
-        try:
-            next(events)
-        except StopIteration as end:
-            result: R = end.value
-            return result

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipegraph.context import holding
 from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.grouped_linear import grouped_linear
 
@@ -20,14 +20,9 @@ PARTS = ("gate", "up", "down")
 _counts: ContextVar[dict[int, Tensor] | None] = ContextVar("pipegraph_llm_experts", default=None)
 
 
-@contextmanager
-def counting(counts: dict[int, Tensor]) -> Iterator[None]:
+def counting(counts: dict[int, Tensor]) -> AbstractContextManager[None]:
     """Add the tokens of each expert up, by ``id`` of the layer, in this thread (context) only."""
-    token = _counts.set(counts)
-    try:
-        yield
-    finally:
-        _counts.reset(token)
+    return holding(_counts, counts)
 
 
 @cache

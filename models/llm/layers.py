@@ -6,8 +6,8 @@ one token a row, as [rows, 1]; positions and lengths say what belongs together, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
 
+from pipegraph.context import holding
 from pipegraph.kernels import cpu, hooks_transformers
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.attention_varlen import attention_varlen
@@ -48,14 +49,9 @@ class Step:
 _step: ContextVar[Step | None] = ContextVar("pipegraph_llm_step", default=None)
 
 
-@contextmanager
-def running(step: Step) -> Iterator[None]:
+def running(step: Step) -> AbstractContextManager[None]:
     """Let attention read the pages of a step, in this thread (context) only."""
-    token = _step.set(step)
-    try:
-        yield
-    finally:
-        _step.reset(token)
+    return holding(_step, step)
 
 
 @cache

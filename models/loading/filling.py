@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import torch
 from torch import Tensor, nn
 
+from pipegraph.context import holding
 from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
@@ -184,14 +185,9 @@ def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, 
 _tell: ContextVar[Callable[[int, int], None] | None] = ContextVar("pipegraph_loading", default=None)
 
 
-@contextmanager
-def reporting(tell: Callable[[int, int], None]) -> Iterator[None]:
+def reporting(tell: Callable[[int, int], None]) -> AbstractContextManager[None]:
     """Call ``tell`` with the megabytes done and in all while networks are filled inside a ``with``, in this thread."""
-    token = _tell.set(tell)
-    try:
-        yield
-    finally:
-        _tell.reset(token)
+    return holding(_tell, tell)
 
 
 def _counted(places: Mapping[str, Tensor]) -> Iterator[None]:

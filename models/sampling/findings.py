@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
+
+from pipegraph.context import holding
 
 _found: ContextVar[dict[str, Any] | None] = ContextVar("pipegraph_findings", default=None)
 
 
-@contextmanager
-def finding(found: dict[str, Any]) -> Iterator[None]:
+def finding(found: dict[str, Any]) -> AbstractContextManager[None]:
     """Collect findings of one run inside a ``with``, in this thread (context) only: by name, text when it is done."""
-    token = _found.set(found)
-    try:
-        yield
-    finally:
-        _found.reset(token)
+    return holding(_found, found)
 
 
 def findings() -> dict[str, Any] | None:

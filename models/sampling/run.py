@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
+from pipegraph.generators import converted
+
 from ..family import LatentFormat
 from .findings import findings
 from .guiders import GuidedDenoiser, Guider, fit_mask
@@ -143,13 +145,13 @@ def _run(
             told["mask"] = NOISY_ORIGINAL
     steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
     prediction = x
-    try:
-        while True:
-            step = next(steps)
-            prediction = step.denoised
-            yield step
-    except StopIteration as stop:
-        x = sampling.inverse_noise_scaling(last, stop.value)
+
+    def noted(step: Step) -> Step:
+        nonlocal prediction
+        prediction = step.denoised
+        return step
+
+    x = sampling.inverse_noise_scaling(last, (yield from converted(steps, noted)))
     cached = denoiser.cached
     if model.step_cache and cached and (told := findings()) is not None and (cached.reused or model.step_cache.verbose):
         told["step cache"] = cached

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Le, MultipleOf
 
+from pipegraph.generators import converted
 from pipegraph.runtime.node import NodeEvent, Progress, RunContext, node
 
 from ..wire import Audio, Image, Latent, Vae
@@ -101,11 +102,5 @@ def _part(samples: Latent, which: int) -> Any:
 
 
 def _progress(steps: Generator[tuple[int, int], None, Image], unit: str) -> Generator[NodeEvent, None, Image]:
-    """A decoder's steps as events; its result as the result."""
-    while True:
-        try:
-            done, total = next(steps)
-        except StopIteration as end:
-            image: Image = end.value
-            return image
-        yield Progress(done, total, unit)
+    """A decoder's steps as events of a node, with its result."""
+    return converted(steps, lambda step: Progress(*step, unit))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
 
+from pipegraph.generators import converted
 from pipegraph.runtime.node import Linked, NodeEvent, Progress, RunContext, Step, Token, node, outputs
 
 from ..wire import LLM, Grammar, KVCache, Sampling, SeedInt, Tokens
@@ -230,26 +231,20 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
     return params, constraint, Stopper(llm.tokenizer, params.stop)
 
 
-def reading(made: Any, kernels: Kernels) -> Generator[Progress, None, Any]:
+def reading(steps: Any, kernels: Kernels) -> Generator[Progress, None, Any]:
     """The events of a prefill as those of a node; gives what was read. What computes is added to ``kernels``."""
-    return (yield from _events(made, kernels, lambda step: Progress(step.done, step.total, "tok")))
+    return _events(steps, kernels, lambda step: Progress(step.done, step.total, "tok"))
 
 
-def telling(made: Any, kernels: Kernels) -> Generator[Token, None, Any]:
+def telling(steps: Any, kernels: Kernels) -> Generator[Token, None, Any]:
     """The events of a decode as those of a node; gives its reply. What computes is added to ``kernels``."""
-    return (yield from _events(made, kernels, lambda event: Token(event.text, event.id, event.sequence)))
+    return _events(steps, kernels, lambda event: Token(event.text, event.id, event.sequence))
 
 
-def _events(made: Any, kernels: Kernels, convert: Callable[[Any], E]) -> Generator[E, None, Any]:
+def _events(steps: Any, kernels: Kernels, convert: Callable[[Any], E]) -> Generator[E, None, Any]:
     from pipegraph.kernels.dispatch import noting
 
-    while True:
-        try:
-            with noting(kernels):  # not across the yield: what runs meanwhile is not ours
-                event = next(made)
-        except StopIteration as end:
-            return end.value
-        yield convert(event)
+    return converted(steps, convert, lambda: noting(kernels))
 
 
 def _note(ctx: RunContext, stats: Any, kernels: Kernels, **more: Any) -> None:

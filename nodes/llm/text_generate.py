@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
+from pipegraph.generators import converted
 from pipegraph.runtime.node import Needs, NodeEvent, RunContext, Step, Under, node, outputs
 
 from ..wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
@@ -128,18 +129,10 @@ def _shown(image: Any, video: Any) -> list[Any]:
     return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
 
 
-def _adapted(clip: Any, made: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
-    """The same events, made while the LoRAs of the language model act that a CLIP holds."""
-    from contextlib import nullcontext
-
+def _adapted(clip: Any, steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+    """The same events, computed with the LoRAs that a CLIP has for its language model."""
     able = [e for e in getattr(clip, "encoders", {}).values() if hasattr(e, "adapted")]
-    while True:
-        with able[0].adapted() if able else nullcontext():  # not across the yield
-            try:
-                event = next(made)
-            except StopIteration as end:
-                return end.value
-        yield event
+    return converted(steps, lambda event: event, able[0].adapted) if able else steps
 
 
 def _llm_of(clip: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
+from pipegraph.generators import converted
 from pipegraph.runtime.node import Auto, Lazy, Progress, RunContext, Step
 
 from ..wire import Conditioning
@@ -69,16 +71,17 @@ def sampling_events(
     mask = latent.get("noise_mask")
     if mask is not None and not fit_mask(mask, latent["samples"]).any():
         ctx.warn(f"nothing to repaint: the mask is {'too small for the latent' if mask.any() else 'empty'}")
-    run, kernels, found = sample(guider, noise, sampler, sigmas, latent), dict[str, set[str]](), dict[str, Any]()
-    while True:
-        try:
-            with noting(kernels), finding(found):  # not across the yield: what runs meanwhile is not ours
-                step = next(run)
-        except StopIteration as stop:
-            sampled: Sampled = stop.value
-            ctx.note("sampling", sampled.report.as_dict())
-            ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
-            for message in found.values():
-                ctx.warn(str(message))
-            return sampled
-        yield Progress(step.done, step.total)
+    kernels, findings = dict[str, set[str]](), dict[str, Any]()
+
+    @contextmanager
+    def observed() -> Iterator[None]:
+        with noting(kernels), finding(findings):
+            yield
+
+    steps = sample(guider, noise, sampler, sigmas, latent)
+    sampled = yield from converted(steps, lambda step: Progress(step.done, step.total), observed)
+    ctx.note("sampling", sampled.report.as_dict())
+    ctx.note("kernels", {op: sorted(names) for op, names in sorted(kernels.items())})
+    for message in findings.values():
+        ctx.warn(str(message))
+    return sampled

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
+from pipegraph.generators import converted
 from pipegraph.models import paths
 from pipegraph.models.media_check import video_fault
 from pipegraph.models.video.formats import CODECS, PICTURES, unfit
@@ -206,7 +207,7 @@ def _save(
     file = ctx.scratch()
     try:
         steps = write_video(file, video, target, _texts(ctx), ctx.warn, **options)
-        broken = yield from _progress(steps, video.frames.count)
+        broken = yield from converted(steps, lambda done: Progress(done, video.frames.count, "frame"))
         suffix, kind = ("png", "image") if target.kind == "apng" else (target.kind, "video")
         yield Saved(ctx.write(_name(prefix, video, suffix), file), kind=kind)
     except EncoderError as error:
@@ -222,16 +223,6 @@ def _apng(video: Clip, ctx: RunContext, prefix: str, level: int = 4) -> Generato
     from pipegraph.models.video.write import Target
 
     yield from _save(video, ctx, prefix, Target("apng", "apng"), compression_level=str(level))
-
-
-def _progress(steps: Generator[int, None, list[int]], total: int) -> Generator[NodeEvent, None, list[int]]:
-    while True:
-        try:
-            done = next(steps)
-        except StopIteration as end:
-            broken: list[int] = end.value
-            return broken
-        yield Progress(done, total, "frame")
 
 
 def _animation(

@@ -7,11 +7,12 @@ allowed ends with the run, and a name means the same file when it is checked, ha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pipegraph.context import holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,9 @@ class Access:
 _current: ContextVar[Access | None] = ContextVar("pipegraph.access", default=None)
 
 
-@contextmanager
-def granted(access: Access) -> Iterator[None]:
+def granted(access: Access) -> AbstractContextManager[None]:
     """Look names up under ``access``, in this thread."""
-    token = _current.set(access)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return holding(_current, access)
 
 
 def current() -> Access:

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pipegraph.generators import finish
 from pipegraph.models.families.flux import FLUX
 from pipegraph.models.family import LatentFormat
-from pipegraph.models.vae import Vae, finish, fit_to_grid
+from pipegraph.models.vae import Vae, fit_to_grid
 
 FORMAT = LatentFormat(channels=4, downscale=8)
 

@@ -29,7 +29,7 @@ from pipegraph.models.sampling.model_sampling import Discrete
 from pipegraph.models.sampling.noise import Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.vae import finish
+from pipegraph.generators import finish
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__")
 CPU = Place(torch.device("cpu"), torch.float32)
@@ -313,7 +313,7 @@ def test_comfyuis_template_runs(folder: Path, tmp_path: Path, file: Callable[...
 
 
 def test_the_node_encodes_with_both_prompts_and_sizes(folder: Path, tmp_path: Path) -> None:
-    from pipegraph.nodes.conditioning import clip_text_encode, clip_text_encode_sdxl
+    from pipegraph.nodes.text.conditioning import clip_text_encode, clip_text_encode_sdxl
 
     from ..context import Context
 

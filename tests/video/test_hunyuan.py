@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import pipegraph as pg
 from pipegraph.models.checkpoints.load import load_model, load_vae
-from pipegraph.models.vae import finish
+from pipegraph.generators import finish
 from pipegraph.nodes.text.conditioning import flux_guidance
 
 from . import hunyuan_tiny as tiny

@@ -22,7 +22,7 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.vae import finish
+from pipegraph.generators import finish
 from pipegraph.nodes.video.ltx import (
     empty_ltxv_latent_video,
     ltxv_conditioning,

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.models.families.wan import WAN
-from pipegraph.models.vae import finish, tile_starts
+from pipegraph.generators import finish
+from pipegraph.models.vae import tile_starts
 from pipegraph.models.video.vae import VideoVae
 
 from . import tiny

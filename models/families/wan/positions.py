@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
+from pipegraph.context import holding
+
 from ...model import Model
 
 THETA: Final = 10000.0
@@ -48,11 +50,8 @@ class ScaledPositions:
         rope = model.network.rope
         if not isinstance(vars(rope).get("forward"), _Held):
             rope.forward = _Held(_forward, rope)
-        token = _acting.set(self)
-        try:
+        with holding(_acting, self):
             yield
-        finally:
-            _acting.reset(token)
 
     def tables(self, rope: Any, x: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines [1, tokens, 1, D] of a state [B, C, T, H, W]."""

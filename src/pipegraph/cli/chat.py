@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pipegraph.generators import finish
 from pipegraph.graphs.errors import nearest
 from pipegraph.runtime.errors import GraphError, Problem
 
@@ -191,18 +192,16 @@ class Chat:
         echo(f"{path} is shown with the next message", err=True)
 
     def _answer(self, message: str) -> None:
-        said = ""
+        pieces: list[str] = []
+
+        def show(piece: str) -> None:
+            pieces.append(piece)
+            if piece:
+                write(piece)
+
         with self._stopped_by_ctrl_c():
-            writing = self.conversation.say(message)
-            while True:
-                try:
-                    piece = next(writing)
-                except StopIteration as end:
-                    answer = end.value
-                    break
-                if piece:
-                    write(piece)
-                said += piece
+            answer = finish(self.conversation.say(message), show)
+        said = "".join(pieces)
         if not said.endswith("\n"):
             write("\n")
         for remark in answer.remarks:

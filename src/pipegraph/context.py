@@ -1,0 +1,20 @@
+"""Context variables that hold a value inside a ``with``. Standard library only; every folder may import it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@contextmanager
+def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a context variable a value inside a ``with``, in this thread (context) only; then its old value again."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
