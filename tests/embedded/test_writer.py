@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Generator
-from typing import Any
 
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.models.embedded.recipe.requests import fulfils, read, request
 from pipegraph.models.embedded.recipe.train_writer import OUT, weights_id
 from pipegraph.models.llm.chat import write_chat
@@ -18,15 +17,6 @@ from pipegraph.models.llm.load import load_llm
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.stopping import Stopper
-
-
-def last(steps: Generator[Any, None, Any]) -> Any:
-    """What a generator returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as e:
-            return e.value
 
 
 def test_scores_are_of_these_weights_and_reach_the_gates() -> None:
@@ -44,8 +34,8 @@ def test_writes_what_is_asked() -> None:
     llm = load_llm("embedded/prompt-writer", torch.device("cpu"), torch.float32)
     assert llm.tokenizer is not None
     chats = [write_chat(llm.tokenizer, [{"role": "user", "content": text}]) for text, _ in asked]
-    ready = last(prefill(llm, Tokens(tuple(chat.ids for chat in chats))))
-    reply = last(decode(llm, ready, SamplingParams(temperature=0, max_tokens=32), stopper=Stopper(llm.tokenizer)))
+    ready = finish(prefill(llm, Tokens(tuple(chat.ids for chat in chats))))
+    reply = finish(decode(llm, ready, SamplingParams(temperature=0, max_tokens=32), stopper=Stopper(llm.tokenizer)))
     scenes = [read(text) for text in reply.texts]
     right = [s is not None and False not in fulfils(s, w).values() for s, (_, w) in zip(scenes, asked, strict=True)]
     assert sum(right) >= 42, [(q, t) for (q, _), t, r in zip(asked, reply.texts, right, strict=True) if not r]

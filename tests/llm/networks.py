@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ import torch
 import transformers as hf
 from torch import Tensor
 
+from pipegraph.generators import finish
 from pipegraph.models.llm import decode as decoding
 from pipegraph.models.llm.cache import KVKind
 from pipegraph.models.llm.llm import LLM, Tokens
@@ -158,16 +159,6 @@ def same(ours: Greedy, theirs: Greedy, which: Sequence[int], tolerance: float = 
     worst = (ours.logits - theirs.logits[list(which)]).abs().amax(-1)
     assert float(worst.max()) <= tolerance, f"logits differ by {worst.amax(0)}"
     assert ours.tokens == [theirs.tokens[i] for i in which]
-
-
-def finish(events: Generator[Any, None, R]) -> R:
-    """What a generator returns."""
-    while True:
-        try:
-            next(events)
-        except StopIteration as end:
-            result: R = end.value
-            return result
 
 
 def perturbed(network: Any, scale: float, part: str = "") -> Any:

@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers as hf
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.cache import KVCache, Working, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
 from pipegraph.models.llm.llm import LLM, Tokens
@@ -14,7 +15,7 @@ from pipegraph.models.llm.pages import PAGE, Pool, runs
 from pipegraph.models.llm.prefill import ContextOverflow, Prefilled, chunks, prefill
 from pipegraph.models.llm.sampling import SamplingParams
 
-from .networks import COMMON, finish, language_model, prompts
+from .networks import COMMON, language_model, prompts
 
 LONG = 2 * PAGE + 5
 """A prompt that ends within a block."""

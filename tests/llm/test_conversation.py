@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.conversation import Answer, Conversation
 from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import load_folder
@@ -16,7 +17,6 @@ from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 from .conftest import CHATML, save_llm
-from .networks import finish
 from .networks import make as make_network
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models import paths
@@ -38,17 +39,9 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def drain(made: Any) -> Any:
-    while True:
-        try:
-            next(made)
-        except StopIteration as end:
-            return end.value
-
-
 def greedy(llm: LLM, ids: tuple[int, ...], count: int) -> tuple[int, ...]:
-    read = drain(prefill(llm, Tokens((ids,))))
-    reply = drain(decode(llm, read, SamplingParams(max_tokens=count)))
+    read = finish(prefill(llm, Tokens((ids,))))
+    reply = finish(decode(llm, read, SamplingParams(max_tokens=count)))
     return tuple(reply.tokens.ids[0])
 
 
@@ -125,7 +118,7 @@ def test_gguf_files_stay_packed_and_answer_as_the_unpacked(
         packed = GgufWeight if mapped or kind == "Q5_1" else QWeight
         assert all(isinstance(m.weight, packed) for m in layers[:-1]) and len(layers) == 15
         assert not any(p.ndim > 1 for p in llm.network.parameters())
-        read = drain(prefill(llm, Tokens((ids,))))
+        read = finish(prefill(llm, Tokens((ids,))))
         wanted = network(torch.tensor([ids])).logits[0, -1]
         torch.testing.assert_close(read.logits[0], wanted, rtol=0, atol=1e-4)
         found = greedy(llm, ids, 16)
@@ -162,7 +155,7 @@ def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: 
     write_gguf(models / "tiny.gguf", network, tokenizer, "Q8_0", arch=arch)
     llm = load_llm("tiny.gguf", CPU, FLOAT)
     for ids in (tokenizer.encode("fox"), tokenizer.encode("The quick brown fox jumps over the lazy dog again")):
-        read = drain(prefill(llm, Tokens((ids,))))
+        read = finish(prefill(llm, Tokens((ids,))))
         torch.testing.assert_close(read.logits[0], network(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
     assert type(llm.network) is type(network) and isinstance(llm.network.model.layers[0].mlp.down_proj.weight, QWeight)
     theirs = type(network).from_pretrained(models, gguf_file="tiny.gguf", dtype=FLOAT, config=config)
@@ -186,7 +179,7 @@ def test_experts_of_gguf_files_stay_packed(models: Path, tokenizer: Tokenizer, k
         llm = load_llm("moe.gguf", CPU, FLOAT, mapped=mapped)
         down: Any = llm.network.get_submodule("model.layers.1.mlp.experts.down")
         assert isinstance(down.weight, torch.Tensor if kind == "F16" else GgufWeight if mapped else QWeight)
-        read = drain(prefill(llm, Tokens((ids,))))
+        read = finish(prefill(llm, Tokens((ids,))))
         wanted = network(torch.tensor([ids])).logits[0, -1]
         assert (read.logits[0] - wanted).norm() <= 1e-5 * wanted.norm()
         assert sum(sum(counts) for counts in read.stats.experts.values()) == 2 * 2 * len(ids)

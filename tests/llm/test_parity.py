@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.cache import KVCache
 from pipegraph.models.llm.experts import _counts, counting
 from pipegraph.models.llm.express import Express
@@ -12,7 +13,7 @@ from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.session import Session
 
-from .networks import CONFIGS, expected, finish, language_model, make, perturbed, prompts, reply, same
+from .networks import CONFIGS, expected, language_model, make, perturbed, prompts, reply, same
 
 STEPS = 40
 ALL = (0, 1, 2)

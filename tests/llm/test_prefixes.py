@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.budget import OverBudget
 from pipegraph.models.llm.cache import KVKind, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
@@ -14,7 +15,7 @@ from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.prefixes import Kept
 from pipegraph.models.llm.sampling import SamplingParams
 
-from .networks import finish, language_model, prompts
+from .networks import language_model, prompts
 
 SHARED = prompts((3 * PAGE + 5,))[0]
 OTHERS = prompts((20, 2, PAGE))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.decode import Reply, TokenEvent, decode
 from pipegraph.models.llm.llm import LLM, Tokens
 from pipegraph.models.llm.prefill import Prefilled, prefill
@@ -16,7 +17,7 @@ from pipegraph.models.llm.sampling import Chooser, SamplingParams
 from pipegraph.models.llm.speculative import speculate
 from pipegraph.models.llm.stats import Stats
 
-from .networks import finish, language_model, prompts
+from .networks import language_model, prompts
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+from pipegraph.generators import finish
 from pipegraph.models.llm.cache import KVCache
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import LLM, Tokens
@@ -14,7 +15,7 @@ from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.speculative import speculate
 
-from .networks import finish, language_model, make, perturbed, prompts
+from .networks import language_model, make, perturbed, prompts
 
 
 def near(family: str, noise: float = 0.03) -> LLM:

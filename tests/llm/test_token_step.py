@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.generators import finish
 from pipegraph.kernels.dispatch import noting, use
 from pipegraph.kernels.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
@@ -18,7 +19,7 @@ from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.token_step import TokenStep, _readable
 from pipegraph.models.quantize import quantized
 
-from .networks import finish, make, prompts
+from .networks import make, prompts
 
 STEPS = 4
 

@@ -16,6 +16,7 @@ import transformers as hf
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.generators import finish
 from pipegraph.graphs.errors import GraphError
 from pipegraph.kernels.audit import strict
 from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
@@ -30,7 +31,6 @@ from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.vision import KINDS, shown
 
 from .conftest import train
-from .networks import finish
 
 STEPS = 24
 SPECIAL = [

@@ -31,6 +31,8 @@ class Context:
     def note(self, key: str, value: Any) -> None:
         self.notes[key] = value
 
+    def progress(self, done: int, total: int, unit: str = "it") -> None: ...
+
 
 @pytest.fixture
 def context() -> Context:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 import torch
 
+from pipegraph.generators import finish
 from pipegraph.runtime.node import NodeEvent
 
 from ..context import Context
@@ -49,11 +50,8 @@ def drain() -> Callable[[Generator[NodeEvent, None, T]], tuple[list[NodeEvent], 
     """Run a node that streams: its events and what it returns."""
 
     def run(node: Generator[NodeEvent, None, T]) -> tuple[list[NodeEvent], T]:
-        events = []
-        while True:
-            try:
-                events.append(next(node))
-            except StopIteration as end:
-                return events, end.value
+        events: list[NodeEvent] = []
+        result = finish(node, events.append)
+        return events, result
 
     return run

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_checkpoint
 from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.loading.place import Place
@@ -100,12 +101,7 @@ class Ours:
         given = cast(Noise, Given(noise))
         latent = {"samples": torch.zeros_like(noise)}
         steps = sample(guider, given, SAMPLERS["euler"], torch.tensor([*sigmas, 0.0]), latent)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                samples: Tensor = end.value.samples
-                return samples
+        return finish(steps).samples
 
 
 @dataclass

@@ -16,6 +16,7 @@ from transformers import AutoTokenizer, CLIPTextConfig, CLIPTextModel, CLIPTextM
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.generators import finish
 from pipegraph.kernels.audit import strict
 from pipegraph.models.adapters.lora_targets import targets
 from pipegraph.models.checkpoints.load import load_checkpoint, load_vae
@@ -29,7 +30,6 @@ from pipegraph.models.sampling.model_sampling import Discrete
 from pipegraph.models.sampling.noise import Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.generators import finish
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__")
 CPU = Place(torch.device("cpu"), torch.float32)
@@ -96,12 +96,7 @@ def ours(path: Path, positive: str = PROMPT, **extras: Any) -> Tensor:
     latent = {"samples": torch.zeros(1, 4, HEIGHT // 8, WIDTH // 8)}
     with strict():
         run = sample(Guider(model, positives, negatives, CFG), Noise(3), SAMPLERS["euler"], sigmas, latent)
-        while True:
-            try:
-                next(run)
-            except StopIteration as stop:
-                samples: Tensor = model.process_in(stop.value.samples)
-                return samples
+        return model.process_in(finish(run).samples)
 
 
 def theirs(path: Path, **options: Any) -> Tensor:

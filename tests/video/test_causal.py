@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.generators import finish
 from pipegraph.models import paths
 from pipegraph.models.causal.memory import Memory
 from pipegraph.models.causal.rollout import Rollout
@@ -62,11 +63,7 @@ def run(model: Model, positive: Any, rollout: Rollout, start: Tensor, **latent: 
     steps = sample(
         Guider(model, positive), given, rollout.sampler(), SIGMAS, {"samples": torch.zeros_like(start), **latent}
     )
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value.samples  # type: ignore[no-any-return]
+    return finish(steps).samples
 
 
 def recorded(model: Model) -> tuple[Model, list[tuple[Tensor, float, Tensor]]]:
@@ -196,11 +193,7 @@ def test_the_network_stays_what_it_was(load: Any, wan: Path) -> None:
 
     def usual() -> Tensor:
         steps = sample(Guider(model, positive), euler, SAMPLERS["euler"], SIGMAS, {"samples": torch.zeros_like(x)})
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                return end.value.samples  # type: ignore[no-any-return]
+        return finish(steps).samples
 
     before = usual()
     run(model, positive, Rollout(1), x)

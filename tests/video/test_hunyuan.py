@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import pipegraph as pg
-from pipegraph.models.checkpoints.load import load_model, load_vae
 from pipegraph.generators import finish
+from pipegraph.models.checkpoints.load import load_model, load_vae
 from pipegraph.nodes.text.conditioning import flux_guidance
 
 from . import hunyuan_tiny as tiny

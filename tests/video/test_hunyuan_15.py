@@ -13,6 +13,7 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_clip_vision, load_model, load_text_encoders, load_vae
 from pipegraph.models.clip_vision import Seen
 from pipegraph.models.loading.place import Place
@@ -66,11 +67,7 @@ def run(model: Any, positive: Any, negative: Any, start: Tensor, sigmas: Tensor,
     """VAE latents of an Euler run."""
     guider, given = Guider(model, positive, negative, cfg), Given(start)
     steps = sample(guider, given, SAMPLERS["euler"], sigmas, {"samples": torch.zeros_like(start)})  # type: ignore[arg-type]
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value.samples  # type: ignore[no-any-return]
+    return finish(steps).samples
 
 
 def reference(pipe: Any, start: Tensor, **options: Any) -> Tensor:

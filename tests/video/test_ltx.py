@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_checkpoint, load_text_encoders
 from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.loading.place import Place
@@ -22,7 +23,6 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.generators import finish
 from pipegraph.nodes.video.ltx import (
     empty_ltxv_latent_video,
     ltxv_conditioning,
@@ -73,11 +73,7 @@ def run(
     told = ltxv_conditioning(*sides, FPS)
     latent = {"samples": torch.zeros_like(start)} if latent is None else latent
     steps = sample(Guider(model, told.positive, told.negative, cfg), given, SAMPLERS["euler"], sigmas, latent)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value.samples  # type: ignore[no-any-return]
+    return finish(steps).samples
 
 
 def packed(x: Tensor) -> Tensor:

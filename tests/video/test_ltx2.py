@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pipegraph.generators import finish
 from pipegraph.kernels.audit import strict
 from pipegraph.models.checkpoints.load import load_checkpoint
 from pipegraph.models.checkpoints.source import checkpoint
@@ -106,11 +107,7 @@ def run(model: Model, sides: Any, noise: Tensor, sigmas: Tensor, latent: Any, so
     if sound_cfg != CFG:
         guider = ltxv_dual_cfg_guider(UNASKED, model, told.positive, Ready(told.negative), CFG, sound_cfg)
     steps = sample(guider, given, SAMPLERS["euler"], sigmas, latent)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value.latent(latent)  # type: ignore[no-any-return]
+    return finish(steps).latent(latent)
 
 
 def empty(audio: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import sentencepiece
 import torch
 from safetensors.torch import save_file
 
+from pipegraph.generators import finish
 from pipegraph.models.adapters.lora import read_lora
 from pipegraph.models.checkpoints import language
 from pipegraph.models.families.ltx.ltx2 import GEMMA, LTX2
@@ -69,11 +70,7 @@ def clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: Context) -> C
 
 
 def written(stream: Any) -> str:
-    while True:
-        try:
-            next(stream)
-        except StopIteration as end:
-            return str(end.value)
+    return str(finish(stream))
 
 
 def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import pipegraph as pg
 from pipegraph.access import Access, granted
+from pipegraph.generators import finish
 from pipegraph.kernels.audit import strict
 from pipegraph.models.checkpoints.load import load_checkpoint, load_vae
 from pipegraph.models.checkpoints.source import checkpoint
@@ -100,11 +101,7 @@ def run(model: Model, positive: Any, latent: Any, sampler: str = "euler") -> lis
     clip, sound = drawn()
     given: Any = Given(joined([clip, sound.movedim(1, 0)[None]]))
     steps = sample(Guider(model, positive), given, SAMPLERS[sampler], sigmas(), latent)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return separated(end.value.samples, latent["shapes"])
+    return separated(finish(steps).samples, latent["shapes"])
 
 
 def theirs(blocks: Any, networks: Any, name: str, text: Tensor, kinds: Tensor, **more: Any) -> list[Tensor]:

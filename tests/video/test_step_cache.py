@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.generators import finish
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import Sampled, sample
@@ -28,11 +29,7 @@ SIGMAS = torch.linspace(1, 0, 13)
 def run(model: Model, positive: Any, negative: Any = None, cfg: float = 1.0, sampler: str = "euler") -> Sampled:
     given: Any = Given(noise(5))
     steps = sample(Guider(model, positive, negative, cfg), given, SAMPLERS[sampler], SIGMAS, {"samples": noise(5) * 0})
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return finish(steps)
 
 
 def by_hand(

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import pipegraph as pg
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders, load_vae
 from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
@@ -57,11 +58,7 @@ def run(model: Model, positive: Any, negative: Any, start: Tensor, cfg: float = 
     guider = Guider(model, positive, negative, cfg)
     given: Any = Given(start)
     steps = sample(guider, given, SAMPLERS["euler"], sigmas, {"samples": torch.zeros_like(start), **latent})
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value.samples  # type: ignore[no-any-return]
+    return finish(steps).samples
 
 
 def reference(

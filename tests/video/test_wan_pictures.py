@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.access import Access, granted
+from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_model
 from pipegraph.models.video.read import read_video
 from pipegraph.nodes.sampling.ksampler import k_sampler_advanced
@@ -97,11 +98,7 @@ def test_two_experts_hand_over_as_in_diffusers(
 
     def sampled(network: Any, latent: Any, **rest: Any) -> Any:
         stream = k_sampler_advanced(context, model=network, latent_image=latent, **whole, **rest)
-        while True:
-            try:
-                next(stream)
-            except StopIteration as end:
-                return end.value
+        return finish(stream)
 
     from pipegraph.models.sampling.noise import initial_noise
     from pipegraph.models.sampling.schedules import sigmas_for

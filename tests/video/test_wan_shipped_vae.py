@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from pipegraph.generators import finish
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_vae
 from pipegraph.models.loading.place import Place
-from pipegraph.generators import finish
 from pipegraph.models.video import vae as video_vae
 from pipegraph.models.video.vae import VideoVae
 

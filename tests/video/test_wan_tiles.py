@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.models.families.wan import WAN
 from pipegraph.generators import finish
+from pipegraph.models.families.wan import WAN
 from pipegraph.models.vae import tile_starts
 from pipegraph.models.video.vae import VideoVae
 
