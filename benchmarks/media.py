@@ -24,12 +24,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipegraph.models.pictures import read_picture, to_png
-from pipegraph.models.video.clip import TensorFrames, Video
-from pipegraph.models.video.encoders import fix_threads, options_of
-from pipegraph.models.video.formats import CODECS
-from pipegraph.models.video.read import read_video
-from pipegraph.models.video.write import Target, write_video
+from pipegraph.models.media.encoders import fix_threads, options_of
+from pipegraph.models.media.formats import CODECS
+from pipegraph.models.media.image_read import read_picture, to_png
+from pipegraph.models.media.video import TensorFrames, Video
+from pipegraph.models.media.video_read import read_video
+from pipegraph.models.media.video_write import Target, write_video
 
 WIDTH, HEIGHT, FRAMES = 832, 480, 33
 Work = Callable[[], Any]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from .vae import Vae
+    from .vae.image import Vae
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from .family import Family, Inputs, LatentFormat
 
 if TYPE_CHECKING:
     from .adapters.lora import Lora
+    from .patches.step_cache import CachedRun, StepCache
     from .sampling.guidance import Guidance
     from .sampling.model_sampling import ModelSampling
-    from .step_cache import CachedRun, StepCache
 
 VAE_LATENTS: Final = (
     "concat_latent_image", "vace_inactive", "vace_reactive", "control_latent", "reference_latent",

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from pipegraph.models.llm.prefill import Prefilled as _Prefilled
     from pipegraph.models.llm.sampling import SamplingParams as _SamplingParams
     from pipegraph.models.llm.structured import Grammar as _Grammar
+    from pipegraph.models.media.video import Video as _Video
     from pipegraph.models.model import Model as _Model
     from pipegraph.models.sampling.guiders import Guider as _Guider
     from pipegraph.models.sampling.noise import Noise as _Noise
     from pipegraph.models.sampling.samplers import Sampler as _Sampler
     from pipegraph.models.text import TextEncoder as _TextEncoder
-    from pipegraph.models.vae import Vae as _Vae
-    from pipegraph.models.video.clip import Video as _Video
+    from pipegraph.models.vae.image import Vae as _Vae
 else:
     _ClipVision = _Seen = _LatentUpscaler = Any
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any

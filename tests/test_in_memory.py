@@ -18,7 +18,7 @@ import pipegraph as pg
 from pipegraph.folders import memory_inputs
 from pipegraph.in_memory import KEPT, kept
 from pipegraph.models import paths
-from pipegraph.models.pictures import read_picture
+from pipegraph.models.media.image_read import read_picture
 
 LOAD: dict[str, Any] = {
     "pipegraph": 1,

@@ -19,6 +19,31 @@ MAY = {  # folder -> what of pipegraph it may import; a dotted name allows that 
     "models": {"kernels"},
     "nodes": {"runtime.node", "runtime.errors", "models", "kernels"},
 }
+ROOMS = {  # room of models -> which other rooms of models it may import, imports inside functions included
+    "media": set[str](),
+    "quantize": set[str](),
+    "paths": set[str](),
+    "parallel": set[str](),
+    "loading": {"paths", "quantize"},  # the engine knows no family
+    "family": {"loading"},
+    "adapters": {"loading"},
+    "sampling": {"family"},
+    "vae": {"family"},
+    "control": {"family"},
+    "clip_vision": {"media"},
+    "model": {"adapters", "control", "family"},
+    "patches": {"model", "sampling"},
+    "causal": {"family", "model", "sampling", "vae"},
+    "llm": {"loading", "paths", "quantize"},
+    "text": {"adapters", "family", "text_families", "words"},
+    "text_families": {"family"},
+    "text_glyph": {"family", "text"},
+    "text_language": {"adapters", "llm", "text", "text_families"},
+    "words": set[str](),
+}
+"""Rooms that are not named here may import any: ``families``, and ``checkpoints`` above them."""
+LAST = {"checkpoints", "families"}
+"""What no room below imports; ``checkpoints`` imports ``families``, not the other way."""
 FOR_ALL = {"access", "containers", "context", "folders", "generators", "lean_imports", "limits", "memory"}
 """Modules that import nothing but the standard library at their top and that every folder may import."""
 HEAVY = {"torch", "numpy", "scipy", "diffusers", "transformers", "tokenizers", "safetensors", "PIL", "imageio", "av"}
@@ -32,9 +57,9 @@ def files(folder: str) -> list[Path]:
     return [f for f in found if not any(link in f.parents for link in links)]
 
 
-def imports(path: Path, nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
+def imports(path: Path, nodes: Iterator[ast.AST], root: Path = ROOT) -> Iterator[tuple[int, str]]:
     """Line and absolute name of every import among ``nodes``; of ``from a import b`` both ``a`` and ``a.b``."""
-    package = ["pipegraph", *path.relative_to(ROOT / "src" if "src" in path.parts else ROOT).parts[:-1]]
+    package = ["pipegraph", *path.relative_to(root / "src" if "src" in path.parts else root).parts[:-1]]
     for n in nodes:
         if isinstance(n, ast.Import):
             yield from ((n.lineno, a.name) for a in n.names)
@@ -71,6 +96,41 @@ def test_imports_go_one_way(folder: str) -> None:
 
 def allowed(name: str, may: set[str]) -> bool:
     return any(name == m or name.startswith(m + ".") for m in may)
+
+
+def rooms(path: Path, root: Path = ROOT) -> Iterator[tuple[int, str, str]]:
+    """Line, room and other room of models of each import in a file that runs, inside functions too."""
+
+    def running(tree: ast.AST) -> Iterator[ast.AST]:
+        for child in ast.iter_child_nodes(tree):
+            if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+                yield from [child, *running(child)]
+
+    own = path.relative_to(root / "models").parts[0].removesuffix(".py")
+    for line, name in imports(path, running(ast.parse(path.read_text("utf-8"))), root):
+        parts = name.split(".")
+        if parts[:2] == ["pipegraph", "models"] and len(parts) > 3 and parts[2] != own:
+            yield line, own, parts[2]
+
+
+def test_rooms_of_models_import_one_way() -> None:
+    bad = []
+    for path in (ROOT / "models").rglob("*.py"):
+        if "embedded" in path.parts:
+            continue
+        for line, own, other in rooms(path):
+            if (own not in LAST and other not in ROOMS[own]) or (own == "families" and other == "checkpoints"):
+                bad.append(f"{path.relative_to(ROOT)}:{line}: {own} imports {other}")
+    assert not bad
+
+
+def test_a_forbidden_room_is_seen(tmp_path: Path) -> None:
+    """Also inside a function."""
+    file = tmp_path / "models" / "media" / "planted.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("def f():\n    from ..sampling.run import sample\n    from .check import x\n")
+    seen = {(own, other) for _, own, other in rooms(file, tmp_path)}
+    assert seen == {("media", "sampling")} and "sampling" not in ROOMS["media"]
 
 
 def test_a_forbidden_import_is_seen(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.noise import ItemNoise, Noise
 from pipegraph.models.sampling.run import is_filled
-from pipegraph.models.video.vae import DecodedFrames, VideoVae
+from pipegraph.models.vae.video import DecodedFrames, VideoVae
 
 from .rollout import Rollout, begins_with
 

@@ -25,8 +25,8 @@ from ..parallel import share
 from ..paths import resolve
 from ..text import Encoder, TextEncoder
 from ..text_families import LANGUAGE_FAMILIES
-from ..vae import Vae
-from ..video.convolution import use_onednn
+from ..vae.convolution import use_onednn
+from ..vae.image import Vae
 from .language import load_language_encoders
 from .parts import ENCODERS, part, parts, stated_vae_config, vae_part
 from .source import Source, scheduler_of

@@ -108,5 +108,5 @@ AUTOENCODER_KL = Network(
         "shift_factor": 0.1159, "mid_block_add_attention": True,
     },
     latent=latent,
-    value="pipegraph.models.vae:Vae",
+    value="pipegraph.models.vae.image:Vae",
 )  # fmt: skip

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..family import Family, Layout, Network
 from ..paths import pipeline_index
 from .card import component
 from .complete import check_blocks, refuse
@@ -22,6 +21,9 @@ from .headers import Header, LoadError, read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
 from .recognise import recognise
+
+if TYPE_CHECKING:
+    from ..family import Family, Layout, Network
 
 _PREFIXES: Final = ("model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.")
 _ENCODER: Final = re.compile(r"text_encoders\.\w+\.transformer\.")

@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from ..family import Network
 from ..quantize import count_bytes
 from .building import empty_networks
 from .complete import check_counts
@@ -21,6 +20,9 @@ from .filling import Filling, Packed, check, fill, pack_all, place_buffers, plai
 from .lock import imported
 from .pieces import Piece
 from .transformers_networks import empty_network, fill_network
+
+if TYPE_CHECKING:
+    from ..family import Network
 
 
 def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = "") -> nn.Module:

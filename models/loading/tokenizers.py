@@ -5,14 +5,16 @@ from __future__ import annotations
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ..family import EncoderFacts, Family
 from ..paths import hub_cache, hub_snapshot, model_roots
-from ..text_families import LanguageFamily
 from .headers import LoadError, read_header
 from .lock import imported
 from .small_files import check_files, opened
+
+if TYPE_CHECKING:
+    from ..family import EncoderFacts, Family
+    from ..text_families import LanguageFamily
 
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),

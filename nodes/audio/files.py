@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Le
 
 from pipegraph.models import paths
-from pipegraph.models.media_check import sound_fault
+from pipegraph.models.media.check import sound_fault
 from pipegraph.runtime.node import FileInput, RunContext, Step, node
 
 from ..image.files import input_file
@@ -35,7 +35,7 @@ def load_audio(audio: Annotated[str, FileInput(_find, _names, sound_fault)]) -> 
     Args:
         audio: Name of a file among the inputs, of sound or a clip; of several tracks the first counts.
     """
-    from pipegraph.models.video.sound import read_sound
+    from pipegraph.models.media.sound import read_sound
 
     path = input_file(audio)
     sound = read_sound(str(path))

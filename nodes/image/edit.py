@@ -75,7 +75,7 @@ def image_scale(
         height: New height in pixels, or 0.
         crop: center cuts what the new aspect ratio does not hold, instead of squeezing the picture.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = image.shape[1:3]
     if width == height == 0:
@@ -98,7 +98,7 @@ def image_scale_by(
         upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         scale_by: New width divided by old width.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = image.shape[1:3]
     return resize(image, max(1, round(w * scale_by)), max(1, round(h * scale_by)), upscale_method)
@@ -119,7 +119,7 @@ def image_scale_to_total_pixels(
         megapixels: Pixels to reach, in units of 1024 * 1024.
         resolution_steps: Width and height become multiples of it.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = image.shape[1:3]
     factor = math.sqrt(megapixels * 1024 * 1024 / (w * h))
@@ -136,7 +136,7 @@ def image_scale_to_max_dimension(image: Image, upscale_method: Method = "area", 
         upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         largest_size: Length of the longer side in pixels; 0 leaves all as it is.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = image.shape[1:3]
     if largest_size == 0:
@@ -179,7 +179,7 @@ def image_pad_for_outpaint(
         bottom: New rows at the bottom.
         feathering: Over how many pixels the mask falls from 1 to 0 inside the old picture.
     """
-    from pipegraph.models.images import pad_for_outpaint
+    from pipegraph.models.media.image_ops import pad_for_outpaint
 
     return ImageAndMask(*pad_for_outpaint(image, left, top, right, bottom, feathering))
 
@@ -209,7 +209,7 @@ def image_batch(image1: Image, image2: Image) -> Image:
     """
     import torch
 
-    from pipegraph.models.images import match_channels, resize
+    from pipegraph.models.media.image_ops import match_channels, resize
 
     wider = image1 if image1.shape[-1] >= image2.shape[-1] else image2
     first, second = match_channels(image1, wider), match_channels(image2, wider)
@@ -264,7 +264,7 @@ def image_composite_masked(
         resize_source: Scale the source (bilinear) to the destination's size first.
         mask: Opacity of the source, scaled to its size; opaque if left out.
     """
-    from pipegraph.models.images import composite, resize
+    from pipegraph.models.media.image_ops import composite, resize
 
     if resize_source:
         source = resize(source, destination.shape[2], destination.shape[1], "bilinear")
@@ -284,7 +284,7 @@ def image_blur(
         blur_radius: Half the width of the window in pixels.
         sigma: Standard deviation of the Gaussian in units of the radius.
     """
-    from pipegraph.models.images import gaussian_blur
+    from pipegraph.models.media.image_ops import gaussian_blur
 
     return gaussian_blur(image, blur_radius, sigma)
 
@@ -305,7 +305,7 @@ def canny(
         low_threshold: An edge goes on along pixels above it.
         high_threshold: An edge starts at pixels above it; not below the low threshold.
     """
-    from pipegraph.models.images import canny as edges
+    from pipegraph.models.media.image_ops import canny as edges
 
     return edges(image, low_threshold, high_threshold).unsqueeze(-1).repeat(1, 1, 1, 3)
 

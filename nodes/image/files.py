@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pipegraph.models import paths
-from pipegraph.models.media_check import picture_fault
+from pipegraph.models.media.check import picture_fault
 from pipegraph.runtime.node import FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
 
 from ..wire import Image, Mask
@@ -61,7 +61,7 @@ def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
     Args:
         image: Name of a file among the inputs.
     """
-    from pipegraph.models.pictures import read_picture
+    from pipegraph.models.media.image_read import read_picture
 
     return LoadedImage(*read_picture(input_file(image), ctx.warn))
 
@@ -76,7 +76,7 @@ def load_image_mask(
         image: Name of a file among the inputs.
         channel: A colour as it is; alpha turned round (1 where transparent), all 0 if the picture has none.
     """
-    from pipegraph.models.pictures import read_picture
+    from pipegraph.models.media.image_read import read_picture
 
     colours, mask = read_picture(input_file(image), ctx.warn)
     return mask if channel == "alpha" else colours[..., ("red", "green", "blue").index(channel)].contiguous()
@@ -116,7 +116,7 @@ def write_pictures(
     images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool
 ) -> Generator[NodeEvent, None, None]:
     """Write each picture of a batch that is finite; then fail if there were others."""
-    from pipegraph.models.pictures import finite, to_png
+    from pipegraph.models.media.image_read import finite, to_png
 
     count, height, width = images.shape[:3]
     if not count:

@@ -31,7 +31,7 @@ def batch_images(*, images: Images) -> Image:
     """
     import torch
 
-    from pipegraph.models.images import match_channels, resize
+    from pipegraph.models.media.image_ops import match_channels, resize
 
     if not images:
         raise ValueError("no pictures are given: connect images.image0, images.image1, ...")
@@ -65,7 +65,7 @@ def image_stitch(
     """
     import torch
 
-    from pipegraph.models.images import match_channels, resize
+    from pipegraph.models.media.image_ops import match_channels, resize
 
     if image2 is None:
         return image1

@@ -79,7 +79,7 @@ def join_image_with_alpha(image: Image, alpha: Mask) -> Image:
     """
     import torch
 
-    from pipegraph.models.images import repeat_to, resize_mask
+    from pipegraph.models.media.image_ops import repeat_to, resize_mask
 
     count = max(len(image), len(alpha))
     opacity = 1 - repeat_to(resize_mask(alpha, image.shape[2], image.shape[1]), count)
@@ -108,7 +108,7 @@ def grow_mask(mask: Mask, expand: Annotated[int, Ge(-16384), Le(16384)] = 0, tap
         expand: Pixels to grow by; a negative number shrinks.
         tapered_corners: Grow to a diamond instead of a square.
     """
-    from pipegraph.models.images import grow_mask as grow
+    from pipegraph.models.media.image_ops import grow_mask as grow
 
     return grow(mask, expand, tapered_corners)
 
@@ -130,7 +130,7 @@ def mask_composite(
         y: Row of the source's top edge.
         operation: What is done pixel by pixel; and, or, xor round to 0 or 1 first.
     """
-    from pipegraph.models.images import combine_masks
+    from pipegraph.models.media.image_ops import combine_masks
 
     return combine_masks(destination, source, x, y, operation)
 

@@ -80,7 +80,7 @@ def resize_image_mask(
         match: Pictures or masks of the wanted size.
         scale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     pictures = input[..., None] if input.ndim == 3 else input
     size = pictures.shape[2], pictures.shape[1]
@@ -120,7 +120,7 @@ def _whole(size: tuple[int, int], multiple: int) -> tuple[int, int]:
 
 def _covered(pictures: Tensor, width: int, height: int, method: Method) -> Tensor:
     """The pictures scaled to cover a size, and what is too much cut at the centre."""
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = pictures.shape[1:3]
     wide = width * h >= height * w

@@ -69,7 +69,7 @@ def vae_encode(pixels: Image, vae: Vae, ctx: RunContext) -> Latent:
         pixels: The pictures; of more than three channels the first three are taken.
         vae: The model's VAE.
     """
-    from pipegraph.models.vae import fit_to_grid
+    from pipegraph.models.vae.image import fit_to_grid
 
     fitted = fit_to_grid(pixels[..., :3], vae.latent.downscale)
     if fitted.shape != pixels[..., :3].shape:

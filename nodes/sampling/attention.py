@@ -39,7 +39,7 @@ def sliding_tile_attention(
         window_height: How many tiles are seen from top to bottom.
         window_width: How many tiles are seen from left to right.
     """
-    from pipegraph.models.video.sliding_tiles import SlidingTiles
+    from pipegraph.models.patches.sliding_tiles import SlidingTiles
 
     tile, window = (tile_frames, tile_height, tile_width), (window_frames, window_height, window_width)
     tiles = SlidingTiles.of(model.network, tile, window)

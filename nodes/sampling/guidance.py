@@ -14,7 +14,7 @@ from pipegraph.runtime.node import Linked, NotBelow, RunContext, Step, node
 from ..wire import Model
 
 if TYPE_CHECKING:
-    from pipegraph.models.skip_layers import SkipLayers
+    from pipegraph.models.patches.skip_layers import SkipLayers
 
 Percent = Annotated[float, Ge(0), Le(1), Step(0.001)]
 Factor = Annotated[float, Ge(0), Le(10), Step(0.01)]
@@ -125,7 +125,7 @@ def unet_temporal_attention_multiply(
 
 def _skipped(model: Any, ctx: RunContext, double: str, single: str) -> SkipLayers:
     """The layers that are skipped; what of them the network has not is said."""
-    from pipegraph.models.skip_layers import SkipLayers
+    from pipegraph.models.patches.skip_layers import SkipLayers
 
     numbers = ([int(n) for n in re.findall(r"\d+", layers)] for layers in (double, single))
     patch, told = SkipLayers.of(model.network, model.family.network.blocks, *numbers)

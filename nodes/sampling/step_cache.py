@@ -36,7 +36,7 @@ def easy_cache(
         end_percent: Part of the way after which every step is computed.
         verbose: Say it where nothing was reused, too.
     """
-    from pipegraph.models.step_cache import StepCache
+    from pipegraph.models.patches.step_cache import StepCache
 
     if start_percent == end_percent:
         ctx.warn(f"start_percent and end_percent are both {start_percent:g}: no step is reused")

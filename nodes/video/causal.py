@@ -88,7 +88,7 @@ def ar_video_i2v(
         length: How many frames, the first included: 1, 5, 9, ...
         batch_size: How many clips.
     """
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     if len(start_image) > 1:
         ctx.warn(f"{len(start_image)} pictures are given: the clip begins with the first")
@@ -125,9 +125,9 @@ def stream_ar_video(
     """
     from pipegraph.models.causal.rollout import RolloutSampler
     from pipegraph.models.causal.stream import RolloutFrames
-    from pipegraph.models.video.clip import Video as Clip
-    from pipegraph.models.video.clip import rate, silent
-    from pipegraph.models.video.vae import VideoVae
+    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import rate, silent
+    from pipegraph.models.vae.video import VideoVae
 
     if not isinstance(sampler, RolloutSampler):
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Le
 
-from pipegraph.models.media_check import frames_fault, video_size
+from pipegraph.models.media.check import frames_fault, video_size
 from pipegraph.runtime.node import Auto, Linked, Step, Wire, node, outputs
 
 from ..image.files import input_file
@@ -38,8 +38,8 @@ def create_video(
     """
     if bit_depth not in ("auto", 8):
         raise ValueError(f"clips have 8 bits a channel; bit_depth {bit_depth} is not supported: give 8 or auto")
-    from pipegraph.models.video.clip import TensorFrames, rate, silent
-    from pipegraph.models.video.clip import Video as Clip
+    from pipegraph.models.media.video import TensorFrames, rate, silent
+    from pipegraph.models.media.video import Video as Clip
 
     if not len(images):
         raise ValueError("there are no frames to make a clip of: the batch is empty")

@@ -12,16 +12,16 @@ from annotated_types import Ge, Le
 
 from pipegraph.generators import converted
 from pipegraph.models import paths
-from pipegraph.models.media_check import video_fault
-from pipegraph.models.video.formats import CODECS, PICTURES, unfit
+from pipegraph.models.media.check import video_fault
+from pipegraph.models.media.formats import CODECS, PICTURES, unfit
 from pipegraph.runtime.node import FileInput, Linked, NodeEvent, Progress, RunContext, Saved, Step, node
 
 from ..image.files import NamePrefix, _file_name, input_file, write_pictures
 from ..wire import Image, Video
 
 if TYPE_CHECKING:
-    from pipegraph.models.video.clip import Video as Clip
-    from pipegraph.models.video.write import Target
+    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video_write import Target
 
 _CLIPS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp", ".png", ".apng")
 
@@ -48,7 +48,7 @@ def load_video(file: InputClip, ctx: RunContext) -> Video:
     Args:
         file: Name of a file among the inputs: MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG.
     """
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     video, said = read_video(input_file(file))
     if said:
@@ -112,7 +112,7 @@ def save_video(
     elif format == "apng":
         yield from _apng(video, ctx, filename_prefix)
     else:
-        from pipegraph.models.video.write import Target
+        from pipegraph.models.media.video_write import Target
 
         yield from _save(video, ctx, filename_prefix, Target.of(format, codec, ctx.warn))
     return video
@@ -136,7 +136,7 @@ def save_webm(
         fps: Frames a second.
         crf: Quality: lower is better, and larger.
     """
-    from pipegraph.models.video.write import Target
+    from pipegraph.models.media.video_write import Target
 
     yield from _save(_clip(images, fps), ctx, filename_prefix, Target("webm", codec), crf=f"{crf:g}")
     return images
@@ -202,7 +202,7 @@ def _texts(ctx: RunContext) -> dict[str, str]:
 def _save(
     video: Clip, ctx: RunContext, prefix: str, target: Target, **options: str
 ) -> Generator[NodeEvent, None, None]:
-    from pipegraph.models.video.write import EncoderError, write_video
+    from pipegraph.models.media.video_write import EncoderError, write_video
 
     file = ctx.scratch()
     try:
@@ -220,7 +220,7 @@ def _save(
 
 
 def _apng(video: Clip, ctx: RunContext, prefix: str, level: int = 4) -> Generator[NodeEvent, None, None]:
-    from pipegraph.models.video.write import Target
+    from pipegraph.models.media.video_write import Target
 
     yield from _save(video, ctx, prefix, Target("apng", "apng"), compression_level=str(level))
 
@@ -228,7 +228,7 @@ def _apng(video: Clip, ctx: RunContext, prefix: str, level: int = 4) -> Generato
 def _animation(
     video: Clip, ctx: RunContext, prefix: str, kind: str, options: Mapping[str, Any]
 ) -> Generator[NodeEvent, None, None]:
-    from pipegraph.models.video.animated import write_animation
+    from pipegraph.models.media.animated import write_animation
 
     if kind == "gif":
         if video.fps > 50:

@@ -200,7 +200,7 @@ def begun(latent: dict[str, Any], vae: Any, image: Tensor, strength: float, ctx:
 
 def encoded(vae: Any, image: Tensor, samples: Tensor, ctx: RunContext) -> Tensor:
     """The latent [1, C, t, h, w] of pictures at the size of ``samples`` [B, C, T, h, w]."""
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     check_latent(samples, vae)
     cell = vae.latent.downscale

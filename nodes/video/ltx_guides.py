@@ -104,7 +104,7 @@ def ltxv_preprocess(image: Image, ctx: RunContext, img_compression: Annotated[in
         image: The pictures; odd sides lose their last row or column.
         img_compression: The quantizer (CRF) of h264: 0 leaves the pictures as they are, beyond 51 is 51.
     """
-    from pipegraph.models.video.compress import as_frame
+    from pipegraph.models.media.compress import as_frame
 
     if not img_compression:
         return image

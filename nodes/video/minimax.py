@@ -86,7 +86,7 @@ def minimax_h3_image_to_video(
         last_frame: What it ends with; scaled to cover the size and cut at the centre.
     """
     from pipegraph.models.families.minimax.text import Shown, conditioning
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     given: list[tuple[int, Tensor]] = []
     if first_frame is not None:
@@ -181,7 +181,7 @@ def minimax_h3_add_guide(
     """
     from pipegraph.models.families.minimax.layout import PER_FRAME, frames_of
     from pipegraph.models.families.minimax.networks import CELL
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     shapes = latent.get("shapes")
     if shapes is None or (image is None and audio is None):
@@ -267,7 +267,7 @@ def _whole(frames: Tensor, ctx: RunContext) -> Tensor:
 
 def _as_reference(picture: Tensor, area: int, size: str) -> Tensor:
     """A picture at the size at which it is a reference: never larger than it is, sides of 32n."""
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     h, w = picture.shape[1:3]
     scale = min(1.0, (area / (h * w)) ** 0.5 if size == "match" else 2048 / min(h, w))
@@ -277,7 +277,7 @@ def _as_reference(picture: Tensor, area: int, size: str) -> Tensor:
 
 def _as_video(frames: Tensor, length: int, ctx: RunContext) -> Tensor:
     """Frames as a reference: no more than the clip has, no larger than 768 x 1344 pixels, sides of 32n."""
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     if len(frames) < 5:
         raise ValueError(f"a video that is a reference has 5 frames at least (24 a second); this one has {len(frames)}")

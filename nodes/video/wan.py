@@ -128,9 +128,9 @@ def vae_decode_video(samples: Latent, vae: Vae, ctx: RunContext, fps: Fps = 16.0
         fps: Frames a second.
         audio: Sound; cut, or followed by silence, where its length is another.
     """
-    from pipegraph.models.video.clip import Video as Clip
-    from pipegraph.models.video.clip import rate, silent
-    from pipegraph.models.video.vae import LatentFrames, VideoVae
+    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import rate, silent
+    from pipegraph.models.vae.video import LatentFrames, VideoVae
 
     if not isinstance(vae, VideoVae):
         raise ValueError("this VAE is of a model for pictures: use VAEDecode and CreateVideo")
@@ -163,7 +163,7 @@ def grey(width: int, height: int, length: int) -> Tensor:
 
 def fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
     """The pictures at the clip's size, no more of them than it has frames."""
-    from pipegraph.models.images import resize
+    from pipegraph.models.media.image_ops import resize
 
     if len(image) > length:
         which = "last" if last else "first"

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from PIL import Image, PngImagePlugin, features
 
-from pipegraph.models.video.animated import write_animation
-from pipegraph.models.video.clip import Audio, TensorFrames, Video
-from pipegraph.models.video.write import Target, write_video
+from pipegraph.models.media.animated import write_animation
+from pipegraph.models.media.video import Audio, TensorFrames, Video
+from pipegraph.models.media.video_write import Target, write_video
 
 from ..nodes.png_files import deep_png
 

@@ -18,11 +18,11 @@ from pipegraph.containers import Source
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
 from pipegraph.limits import PICTURE_PIXELS
-from pipegraph.models.media_check import picture_fault, sound_fault, video_fault, video_size
-from pipegraph.models.picture_header import read_header
-from pipegraph.models.pictures import read_picture
-from pipegraph.models.video.read import read_video
-from pipegraph.models.video.sound import read_sound
+from pipegraph.models.media.check import picture_fault, sound_fault, video_fault, video_size
+from pipegraph.models.media.image_header import read_header
+from pipegraph.models.media.image_read import read_picture
+from pipegraph.models.media.sound import read_sound
+from pipegraph.models.media.video_read import read_video
 
 from .files import all_files
 from .mutants import mutant

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pipegraph.generators import finish
 from pipegraph.models.families.flux import FLUX
 from pipegraph.models.family import LatentFormat
-from pipegraph.models.vae import Vae, fit_to_grid
+from pipegraph.models.vae.image import Vae, fit_to_grid
 
 FORMAT = LatentFormat(channels=4, downscale=8)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipegraph.models.video.sound import read_sound, resampled
+from pipegraph.models.media.sound import read_sound, resampled
 from pipegraph.nodes.audio.files import load_audio, trim_audio_duration
 
 

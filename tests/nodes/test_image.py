@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from pipegraph.models.images import canny as edges_of
-from pipegraph.models.images import repeat_to
+from pipegraph.models.media.image_ops import canny as edges_of
+from pipegraph.models.media.image_ops import repeat_to
 from pipegraph.nodes.image import edit as nodes
 from pipegraph.runtime.node import NodeSpec
 

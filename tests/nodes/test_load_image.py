@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from pipegraph.models.pictures import read_picture
+from pipegraph.models.media.image_read import read_picture
 from pipegraph.nodes.image.files import LoadedImage, load_image, load_image_mask
 from pipegraph.runtime.node import NodeSpec
 

@@ -18,11 +18,11 @@ from PIL import Image
 import pipegraph as pg
 from pipegraph.containers import Source
 from pipegraph.graphs.errors import GraphError
-from pipegraph.models import media_check
-from pipegraph.models.media_check import picture_fault, sound_fault, video_fault, video_size
-from pipegraph.models.picture_header import Header, read_header
-from pipegraph.models.pictures import read_picture
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media import check as media_check
+from pipegraph.models.media.check import picture_fault, sound_fault, video_fault, video_size
+from pipegraph.models.media.image_header import Header, read_header
+from pipegraph.models.media.image_read import read_picture
+from pipegraph.models.media.video_read import read_video
 from pipegraph.nodes.video.files import save_video
 
 from ..context import Context
@@ -149,7 +149,7 @@ PEAK = """
 import sys, torch
 from pathlib import Path
 from PIL import Image
-from pipegraph.models.pictures import read_picture
+from pipegraph.models.media.image_read import read_picture
 folder = Path(sys.argv[1])
 def peak():
     status = Path("/proc/self/status").read_text()

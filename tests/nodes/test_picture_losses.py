@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image, ImageCms, TiffImagePlugin
 
-from pipegraph.models.pictures import read_picture
+from pipegraph.models.media.image_read import read_picture
 
 from .png_files import chunk, deep_png, png
 

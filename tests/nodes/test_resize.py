@@ -9,7 +9,7 @@ import torch
 
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
-from pipegraph.models.images import resize
+from pipegraph.models.media.image_ops import resize
 from pipegraph.nodes.image.resize import resize_image_mask
 from pipegraph.runtime.catalog import Catalog
 from pipegraph.runtime.check import check

@@ -23,7 +23,7 @@ from pipegraph.models.sampling.noise import Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.text import TextEncoder
-from pipegraph.models.vae import Vae
+from pipegraph.models.vae.image import Vae
 
 STEPS, GUIDANCE = 3, 2.0
 CPU = Place(torch.device("cpu"), torch.float32)

@@ -16,8 +16,8 @@ from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_checkpoint
 from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.loading.place import Place
-from pipegraph.models.video.clip import TensorFrames, Video, silent
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media.video import TensorFrames, Video, silent
+from pipegraph.models.media.video_read import read_video
 from pipegraph.runtime.node import NodeEvent, Saved
 
 from ..context import Context

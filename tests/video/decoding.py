@@ -12,7 +12,7 @@ import torch
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_vae
 from pipegraph.models.loading.place import Place
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae.video import VideoVae
 
 from .memory import peak
 

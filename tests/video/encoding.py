@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from pipegraph.models.video.clip import Audio, TensorFrames, Video
+from pipegraph.models.media.video import Audio, TensorFrames, Video
 from pipegraph.nodes.video.files import save_video
 
 from ..context import Context

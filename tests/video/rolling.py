@@ -14,7 +14,7 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.model_sampling import Flow
 from pipegraph.models.sampling.noise import Noise
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae.video import VideoVae
 from pipegraph.nodes.video.causal import sampler_ar_video, stream_ar_video
 from pipegraph.nodes.video.files import save_video
 

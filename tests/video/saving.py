@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from pipegraph.models.families.wan import WAN
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae.video import VideoVae
 from pipegraph.nodes.video.files import save_video
 from pipegraph.nodes.video.wan import vae_decode_video
 

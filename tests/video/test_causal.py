@@ -23,12 +23,12 @@ from pipegraph.models.causal.memory import Memory
 from pipegraph.models.causal.rollout import Rollout
 from pipegraph.models.causal.stream import RolloutFrames
 from pipegraph.models.checkpoints.load import load_model
+from pipegraph.models.media.video_read import read_video
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.noise import ItemNoise, Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.video.read import read_video
 from pipegraph.nodes.sampling.attention import sliding_tile_attention
 from pipegraph.nodes.sampling.custom import random_noise
 from pipegraph.nodes.video.causal import ar_video_i2v, sampler_ar_video, stream_ar_video

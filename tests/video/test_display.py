@@ -14,9 +14,9 @@ import torch
 from PIL import Image
 
 from pipegraph.containers import Part, Source, elements
-from pipegraph.models.video import sound as sound_module
-from pipegraph.models.video.read import read_video
-from pipegraph.models.video.sound import read_sound
+from pipegraph.models.media import sound as sound_module
+from pipegraph.models.media.sound import read_sound
+from pipegraph.models.media.video_read import read_video
 from pipegraph.nodes.video.files import save_video
 
 from ..context import Context

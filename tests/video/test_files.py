@@ -18,9 +18,9 @@ from pipegraph.graphs import clip as clip_texts
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
 from pipegraph.graphs.picture import read_metadata
-from pipegraph.models.video.animated import times
-from pipegraph.models.video.clip import Video, rate
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media.animated import times
+from pipegraph.models.media.video import Video, rate
+from pipegraph.models.media.video_read import read_video
 from pipegraph.nodes.image.edit import empty_image
 from pipegraph.nodes.video.components import create_video, get_video_components
 from pipegraph.nodes.video.files import save_animated_png, save_animated_webp, save_video, save_webm
@@ -177,7 +177,7 @@ def test_frames_that_are_not_finite(context: Context) -> None:
 
 
 def test_an_encoder_that_fails_costs_no_frame(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipegraph.models.video import write
+    from pipegraph.models.media import video_write as write
 
     def broken(*_: Any) -> Any:
         raise write.EncoderError(22, "made to fail")
@@ -244,8 +244,8 @@ def test_what_is_no_video(tmp_path: Path) -> None:
 
 NARROW = """
 import av, numpy as np
-from pipegraph.models.video.encoders import options_of
-from pipegraph.models.video.formats import CODECS
+from pipegraph.models.media.encoders import options_of
+from pipegraph.models.media.formats import CODECS
 for w in (34, 40, 48):
     with av.open("/dev/null", "w", format="matroska") as out:
         stream = out.add_stream("libx265", rate=24, options=options_of(CODECS["h265"], w, 64))

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pipegraph.models.families import ALL
 from pipegraph.models.model import Model
+from pipegraph.models.patches.skip_layers import SkipLayers
 from pipegraph.models.sampling.guiders import Guider
-from pipegraph.models.skip_layers import SkipLayers
 from pipegraph.nodes.sampling.guidance import (
     _check,
     cfg_zero_star,

@@ -117,7 +117,7 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
 ) -> None:
     """Nothing goes round the kernel layer, and the files hold what the folder does."""
     from pipegraph.kernels.audit import strict
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     model, clip, vae = load(hunyuan)
     models = tmp_path / "models"

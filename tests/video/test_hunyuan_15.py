@@ -256,7 +256,7 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     hunyuan_15: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipegraph.kernels.audit import strict
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     models = tmp_path / "models"
     write_files(hunyuan_15, models)
@@ -279,7 +279,7 @@ def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, mon
     """The nodes of video_hunyuan_video_1.5_720p_i2v; each loader is given the whole folder."""
     from PIL import Image
 
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     Image.new("RGB", (40, 60), (200, 30, 30)).save(tmp_path / "start.png")
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))

@@ -307,7 +307,7 @@ def files(folder: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.mark.parametrize("graph", [TEXT_TO_VIDEO, from_image()], ids=["text", "image"])
 def test_comfyuis_templates_run_and_nothing_goes_round_the_layer(graph: Any, files: Path) -> None:
     from pipegraph.kernels.audit import strict
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     with strict(1 << 10) as seen:
         result = pg.load(graph, out=files).run()

@@ -154,7 +154,7 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     assert (images - frames[0].movedim(1, -1)).abs().max() < TOLERANCE
     assert heard["sample_rate"] == (1600 if later else 800) and (heard["waveform"] - wave).abs().max() < TOLERANCE
     [path] = saved(save_video(create_video(images, FPS, heard), context, "clip"))
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     video, _ = read_video(path)
     written = video.audio()

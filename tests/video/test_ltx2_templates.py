@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import pipegraph as pg
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media.video_read import read_video
 
 from . import gemma_tiny, ltx2_graphs, ltx2_tiny
 

@@ -20,12 +20,12 @@ from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.families.ltx.ltx2 import joined, separated
 from pipegraph.models.families.minimax.family import SEED
 from pipegraph.models.loading.place import Place
+from pipegraph.models.media.video_read import read_video
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.text import TextEncoder
-from pipegraph.models.video.read import read_video
 from pipegraph.nodes.image.vae import vae_decode_audio
 from pipegraph.nodes.video.minimax import (
     empty_minimax_h3_latent,

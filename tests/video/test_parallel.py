@@ -16,8 +16,8 @@ import torch
 
 import pipegraph as pg
 from pipegraph.cli import main
+from pipegraph.models.media.video_read import read_video
 from pipegraph.models.parallel import _one_token_each, share
-from pipegraph.models.video.read import read_video
 
 from . import tiny
 from .sharing import sampled

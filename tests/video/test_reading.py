@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import pipegraph as pg
-from pipegraph.models.pictures import to_levels
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media.image_read import to_levels
+from pipegraph.models.media.video_read import read_video
 from pipegraph.nodes.video.components import create_video
 from pipegraph.nodes.video.files import load_video, save_video
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipegraph.models.video.formats import CONTAINERS
+from pipegraph.models.media.formats import CONTAINERS
 
 from .encoding import hashes
 

@@ -14,10 +14,10 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.generators import finish
 from pipegraph.models.model import Model
+from pipegraph.models.patches.step_cache import StepCache
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import Sampled, sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.step_cache import StepCache
 from pipegraph.nodes.sampling.step_cache import easy_cache
 
 from ..context import Context

@@ -176,7 +176,7 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     wan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipegraph.kernels.audit import strict
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     with strict(1 << 10) as seen:
         result = pg.load(graph_for(wan), out=tmp_path, allow=[wan]).run()
@@ -190,7 +190,7 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
 
 
 def test_sizes_that_no_clip_has_are_cut(wan: Path, tmp_path: Path) -> None:
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     [path] = pg.load(graph_for(wan, width=40, length=10), out=tmp_path, allow=[wan]).run().files
     frames = read_video(path)[0].frames

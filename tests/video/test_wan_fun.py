@@ -15,7 +15,7 @@ from pipegraph.models.families.wan.forward import forward
 from pipegraph.models.families.wan.fun import POSES, camera_rays, extend
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.model_sampling import Flow
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae.video import VideoVae
 from pipegraph.nodes.video.wan_fun import (
     Pose,
     wan22_fun_control_to_video,

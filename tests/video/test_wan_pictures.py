@@ -15,7 +15,7 @@ from torch import Tensor
 from pipegraph.access import Access, granted
 from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_model
-from pipegraph.models.video.read import read_video
+from pipegraph.models.media.video_read import read_video
 from pipegraph.nodes.sampling.ksampler import k_sampler_advanced
 from pipegraph.nodes.video.files import save_video
 from pipegraph.nodes.video.wan import vae_decode_video, wan_first_last_frame_to_video, wan_image_to_video

@@ -14,8 +14,8 @@ from pipegraph.generators import finish
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_vae
 from pipegraph.models.loading.place import Place
-from pipegraph.models.video import vae as video_vae
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae import video as video_vae
+from pipegraph.models.vae.video import VideoVae
 
 from .test_wan_tiles import TILE, compared
 

@@ -49,7 +49,7 @@ def run(tmp_path: Path) -> Run:
     def run(graph: Graph) -> Any:
         with audit(1 << 10) as seen:
             result = pg.load(graph, out=tmp_path / "out").run()
-        assert not [launch for launch in seen.escaped if "models/images.py" not in launch.caller]
+        assert not [launch for launch in seen.escaped if "models/media/image_ops.py" not in launch.caller]
         assert seen.attention > 4 and seen.linear > 40
         return result
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 from pipegraph.models.families.wan import WAN
-from pipegraph.models.vae import tile_starts
-from pipegraph.models.video.vae import VideoVae
+from pipegraph.models.vae.image import tile_starts
+from pipegraph.models.vae.video import VideoVae
 
 from . import tiny
 

@@ -244,7 +244,7 @@ def test_comfyuis_templates_run_on_its_files_and_nothing_goes_round_the_layer(
     i2v: Path, flf: Path, tmp_path: Path, last: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pipegraph.kernels.audit import strict
-    from pipegraph.models.video.read import read_video
+    from pipegraph.models.media.video_read import read_video
 
     folder, graph = (flf, first_last_graph()) if last else (i2v, GRAPH)
     models, pictures = tmp_path / "models", tmp_path / "input"

@@ -18,7 +18,7 @@ from diffusers import AutoencoderKL, FluxControlNetModel
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
-from pipegraph.models.images import canny
+from pipegraph.models.media.image_ops import canny
 
 from .export import edit_config
 from .follow_up import EMBEDDED, Trainer, captioned, frozen_base, noised, prompt_ids

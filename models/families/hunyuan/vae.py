@@ -18,8 +18,8 @@ from torch import Tensor
 
 from pipegraph.kernels.attention import attention
 
-from ...vae import tile_starts
-from ...video.vae import VideoVae, blended
+from ...vae.image import tile_starts
+from ...vae.video import VideoVae, blended
 
 KeyValues = list[tuple[Tensor, Tensor]]
 """Keys and values [B, 1, frames * H * W, C] of the frames so far; empty or one pair."""

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ...loading.headers import LoadError
 from ...loading.networks import build
-from ...vae import Step, Vae, Warn
-from ...video.sound import resampled
+from ...media.sound import resampled
+from ...vae.image import Step, Vae, Warn
 
 if TYPE_CHECKING:
     from ...loading.detect import Part

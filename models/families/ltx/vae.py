@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from ...vae import tile_fade, tile_starts
-from ...video.vae import VideoVae
+from ...vae.image import tile_fade, tile_starts
+from ...vae.video import VideoVae
 
 DECODE_TIMESTEP, DECODE_NOISE = 0.05, 0.025
 """Of decoders that remove the last noise themselves (0.9.1 and later): what they are told, and the part of noise."""

@@ -16,9 +16,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from ...vae import Step, Vae, Warn
-from ...video.sound import resampled
-from ...video.vae import VideoVae
+from ...media.sound import resampled
+from ...vae.image import Step, Vae, Warn
+from ...vae.video import VideoVae
 from .family import SEED
 from .layout import SIDES, frames_of
 

@@ -150,5 +150,5 @@ VAE = Network(
     base={"attn_scales": [], "dropout": 0.0},
     ready=_attend,
     latent=_latent,
-    value="pipegraph.models.video.vae:VideoVae",
+    value="pipegraph.models.vae.video:VideoVae",
 )

@@ -184,7 +184,7 @@ class Chat:
                 raise ValueError(f"no such command: /{name} {argument}".rstrip() + f"; {hint}")
 
     def _show(self, path: str) -> None:
-        from pipegraph.models.pictures import read_picture
+        from pipegraph.models.media.image_read import read_picture
 
         self.conversation.show([])  # says so if the model cannot see
         pixels, _ = read_picture(Path(path.strip("'\"")).expanduser())

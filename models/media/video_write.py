@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 import av
 import numpy as np
 
-from .clip import Video
 from .encoders import fix_threads, options_of
 from .formats import CODECS, CONTAINERS, Codec, unfit
 from .levels import levels
 from .sound import Track, fitted
+from .video import Video
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

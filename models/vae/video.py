@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.models.vae import NotFinite, Step, Vae, Warn, tile_fade, tile_starts
+from pipegraph.models.vae.image import NotFinite, Step, Vae, Warn, tile_fade, tile_starts
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipegraph.models.pictures import finite, to_levels
+from pipegraph.models.media.image_read import finite, to_levels
 
-from .clip import Frames
-from .read import FileFrames
+from .video import Frames
+from .video_read import FileFrames
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

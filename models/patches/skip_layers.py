@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pipegraph.context import holding
 
-from .model import Model
+from ..model import Model
 
 _LISTS: Final = {"double": ("blocks", "transformer_blocks"), "single": ("single_transformer_blocks",)}
 """ComfyUI's names of the two kinds, diffusers' of the lists. Networks with one kind have double ones."""

@@ -12,8 +12,8 @@ from pipegraph.containers import Source
 from pipegraph.limits import PICTURE_PIXELS
 from pipegraph.memory import show_size, total_memory
 
-from .media_open import known, open_media
-from .picture_header import Header, read_header
+from .image_header import Header, read_header
+from .opening import known, open_media
 
 PICTURE_KINDS: Final = "PNG, JPEG, WebP, GIF, TIFF, BMP or AVIF"
 _VIDEO_KINDS: Final = "MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG"

@@ -22,15 +22,15 @@ from PIL import Image, ImageSequence
 from torch import Tensor
 
 from pipegraph.limits import PICTURE_PIXELS
-from pipegraph.models.media_check import COVER, animation_fault
-from pipegraph.models.media_open import known, open_media
-from pipegraph.models.pictures import DAMAGED as _BROKEN_PICTURE
-from pipegraph.models.pictures import FORMATS, as_stored, orientation_of, turned_size
-from pipegraph.models.whole import is_cut
+from pipegraph.models.media.check import COVER, animation_fault
+from pipegraph.models.media.image_read import DAMAGED as _BROKEN_PICTURE
+from pipegraph.models.media.image_read import FORMATS, as_stored, orientation_of, turned_size
+from pipegraph.models.media.opening import known, open_media
+from pipegraph.models.media.whole import is_cut
 
-from .clip import CHUNK, SLOW, Video, rate, silent
 from .display import Margins, margins, not_applied, orientation
 from .sound import read_sound
+from .video import CHUNK, SLOW, Video, rate, silent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from .sampling.model_sampling import ModelSampling
+    from ..sampling.model_sampling import ModelSampling
 
 
 @dataclass(frozen=True, slots=True)

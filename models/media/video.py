@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from torch import Tensor
 
-from pipegraph.models.media_check import frames_fault
+from pipegraph.models.media.check import frames_fault
 
 Audio = dict[str, Any]
 """``{"waveform": float32 [B, channels, samples], "sample_rate": int}``, as on an AUDIO wire."""

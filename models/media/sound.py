@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pipegraph.limits import SILENCE_BYTES
-from pipegraph.models.media_open import known, open_media
+from pipegraph.models.media.opening import known, open_media
 
-from .clip import Audio
+from .video import Audio
 
 LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
 """Channels that are written as they are; others are mixed to one."""

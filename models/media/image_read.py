@@ -25,8 +25,8 @@ from PIL import Image, ImageFile, PngImagePlugin, TiffImagePlugin
 
 from pipegraph.limits import PICTURE_PIXELS
 
-from .media_check import picture_fault
-from .picture_losses import bits_of, losses
+from .check import picture_fault
+from .image_losses import bits_of, losses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 
-from .family import LatentFormat
+from ..family import LatentFormat
 
 Warn = Callable[[str], None]
 Step = tuple[int, int]

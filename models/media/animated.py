@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 from PIL import ExifTags, Image
 
-from .clip import Video
 from .levels import levels
+from .video import Video
 
 UNITS: Final = {"gif": 10, "webp": 1}
 """Milliseconds in which times are kept."""

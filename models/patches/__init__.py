@@ -1,0 +1,1 @@
+"""What nodes change in how a network computes, for the calls of one run."""

@@ -1,0 +1,1 @@
+"""Autoencoders: images, and video frame by frame."""

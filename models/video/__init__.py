@@ -1,1 +1,0 @@
-"""Video: what travels on a VIDEO wire, its files, and its latents."""
