@@ -15,6 +15,13 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
+class Doc:
+    """What an input is, for types that several nodes share; a docstring that describes the input under Args wins."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
     """A STRING input whose legal values are computed, without torch, when the graph is checked."""
 

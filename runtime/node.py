@@ -39,6 +39,7 @@ from .errors import DeclarationError
 from .marks import (
     Auto,
     Choices,
+    Doc,
     FileInput,
     FileName,
     Grows,
@@ -55,7 +56,7 @@ from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, Linked, NodeSpec, Port, Ru
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
-    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Effect", "FileInput", "FileName", "Grows",
+    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Doc", "Effect", "FileInput", "FileName", "Grows",
     "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow", "OneMoreThan", "Port", "Preview",
     "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs",
     "node", "outputs",
@@ -147,7 +148,7 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
         hints = get_type_hints(fn, include_extras=True)
     except NameError as e:
         raise DeclarationError(where, f"{label}: {e}", "import the type at module level") from e
-    told = _described(doc)
+    described = _described(doc)
     inputs: dict[str, Port] = {}
     context = None
     for p in inspect.signature(fn).parameters.values():
@@ -158,11 +159,11 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
         if hints[p.name] is RunContext:
             context = p.name
             continue
-        if p.name not in told:
+        default = MISSING if p.default is p.empty else p.default
+        port = _port(p.name, hints[p.name], where, label, doc=described.get(p.name, ""), default=default)
+        if not port.doc:
             fix = f"add `{p.name}: ...` under `Args:` in the docstring"
             raise DeclarationError(where, f"{label}: input `{p.name}` is not described", fix)
-        default = MISSING if p.default is p.empty else p.default
-        port = _port(p.name, hints[p.name], where, label, doc=told[p.name], default=default)
         if port.grows:  # each of them may be left out
             inputs |= {n: replace(port, name=n, default=None) for n in (f"{p.name}.{x}" for x in port.grows.names)}
             continue
@@ -180,7 +181,7 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
     for port in inputs.values():
         if port.not_below and port.not_below not in inputs:
             raise DeclarationError(where, f"{label}: `{port.name}` is not below `{port.not_below}`, which is no input")
-    if extra := told.keys() - {name.rpartition(".")[2] for name in inputs} - groups:
+    if extra := described.keys() - {name.rpartition(".")[2] for name in inputs} - groups:
         raise DeclarationError(where, f"{label}: docstring describes {sorted(extra)}, which it does not take")
     if "return" not in hints:
         raise DeclarationError(where, f"{label}: no return type", "write `-> <type>`")
@@ -194,6 +195,7 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
 
 
 def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", default: Any = MISSING) -> Port:
+    """A port by its type; ``doc`` comes before what the type says of it."""
     facts: dict[str, Any] = {}
     wires: list[str] = []
 
@@ -228,7 +230,8 @@ def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", defaul
     visit(hint)
     if callable(facts.get("choices")) or facts.get("file"):
         wires = ["COMBO"]
-    return Port(name, ",".join(dict.fromkeys(wires)), doc, default, **facts)
+    facts["doc"] = doc or facts.get("doc", "")
+    return Port(name, ",".join(dict.fromkeys(wires)), default=default, **facts)
 
 
 def _facts(mark: Any) -> dict[str, Any]:
@@ -244,6 +247,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"below": v}
         case MultipleOf(multiple_of=v):
             return {"multiple_of": v}
+        case Doc():
+            return {"doc": mark.text}
         case Choices():
             return {"choices": mark.names}
         case OneMoreThan():

@@ -7,12 +7,15 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Auto, NotBelow, Step, node, outputs
+from pipegraph.runtime.node import Auto, Doc, NotBelow, Step, node, outputs
 
 from ..utils.amounts import pictures
 from ..wire import Image, Mask
 
-Method = Literal["nearest-exact", "bilinear", "area", "bicubic", "lanczos"]
+Method = Annotated[
+    Literal["nearest-exact", "bilinear", "area", "bicubic", "lanczos"],
+    Doc("How new pixels are made from old ones; only area and lanczos smooth when they shrink."),
+]
 Pixels = Annotated[int, Ge(1), Le(16384)]
 SizeOrAny = Annotated[int, Ge(0), Le(16384)]
 Position = Annotated[int, Ge(0), Le(16384)]
@@ -70,7 +73,6 @@ def image_scale(
 
     Args:
         image: What to scale.
-        upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         width: New width in pixels, or 0.
         height: New height in pixels, or 0.
         crop: center cuts what the new aspect ratio does not hold, instead of squeezing the picture.
@@ -95,7 +97,6 @@ def image_scale_by(
 
     Args:
         image: What to scale.
-        upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         scale_by: New width divided by old width.
     """
     from pipegraph.models.media.image_ops import resize
@@ -115,7 +116,6 @@ def image_scale_to_total_pixels(
 
     Args:
         image: What to scale.
-        upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         megapixels: Pixels to reach, in units of 1024 * 1024.
         resolution_steps: Width and height become multiples of it.
     """
@@ -133,7 +133,6 @@ def image_scale_to_max_dimension(image: Image, upscale_method: Method = "area", 
 
     Args:
         image: What to scale.
-        upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
         largest_size: Length of the longer side in pixels; 0 leaves all as it is.
     """
     from pipegraph.models.media.image_ops import resize

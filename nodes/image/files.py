@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pipegraph.models import paths
 from pipegraph.models.media.check import picture_fault
-from pipegraph.runtime.node import FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
+from pipegraph.runtime.node import Doc, FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
 
 from ..wire import Image, Mask
 
@@ -39,7 +39,11 @@ def _names() -> list[str]:
 
 
 InputPicture = Annotated[str, FileInput(_find, _names, picture_fault)]
-NamePrefix = Annotated[str, FileName(lambda prefix: _file_name(prefix, 1, 1, 0, datetime.now()))]
+NamePrefix = Annotated[
+    str,
+    FileName(lambda prefix: _file_name(prefix, 1, 1, 0, datetime.now())),
+    Doc("Start of the file name, as for SaveImage."),
+]
 
 
 @outputs

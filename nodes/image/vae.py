@@ -10,6 +10,7 @@ from annotated_types import Ge, Le, MultipleOf
 from pipegraph.generators import converted
 from pipegraph.runtime.node import NodeEvent, Progress, RunContext, node
 
+from ..ports import ModelVae
 from ..wire import Audio, Image, Latent, Vae
 
 TileSize = Annotated[int, Ge(64), Le(4096), MultipleOf(32)]
@@ -19,14 +20,13 @@ FrameOverlap = Annotated[int, Ge(4), Le(4096), MultipleOf(4)]
 
 
 @node("VAEDecode", category="latent", title="VAE Decode")
-def vae_decode(samples: Latent, vae: Vae, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
+def vae_decode(samples: Latent, vae: ModelVae, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
     """Decode latents to pictures; of a latent of clip and sound, the clip.
 
     A result that is not finite in half precision is made again in float32; one that is not finite then is an error.
 
     Args:
         samples: The latents.
-        vae: The model's VAE.
     """
     steps = vae.decode_steps(_part(samples, 0), ctx.warn)
     return (yield from _progress(steps, "picture"))
@@ -35,7 +35,7 @@ def vae_decode(samples: Latent, vae: Vae, ctx: RunContext) -> Generator[NodeEven
 @node("VAEDecodeTiled", category="latent", title="VAE Decode (Tiled)")
 def vae_decode_tiled(
     samples: Latent,
-    vae: Vae,
+    vae: ModelVae,
     ctx: RunContext,
     tile_size: TileSize = 512,
     overlap: Overlap = 64,
@@ -46,7 +46,6 @@ def vae_decode_tiled(
 
     Args:
         samples: The latents.
-        vae: The model's VAE.
         tile_size: Side of a tile in pixels.
         overlap: How far tiles overlap, in pixels; at most a quarter of a tile.
         temporal_size: Frames a tile is long; not used by VAEs that decode frame by frame, as Wan's does.
@@ -62,12 +61,11 @@ def vae_decode_tiled(
 
 
 @node("VAEEncode", category="latent", title="VAE Encode")
-def vae_encode(pixels: Image, vae: Vae, ctx: RunContext) -> Latent:
+def vae_encode(pixels: Image, vae: ModelVae, ctx: RunContext) -> Latent:
     """Encode pictures to latents; sides are cut at the centre to multiples of a latent cell (8 pixels).
 
     Args:
         pixels: The pictures; of more than three channels the first three are taken.
-        vae: The model's VAE.
     """
     from pipegraph.models.vae.image import fit_to_grid
 

@@ -11,7 +11,8 @@ from annotated_types import Ge, Gt, Le
 
 from pipegraph.runtime.node import Linked, NotBelow, Progress, RunContext, Step, node, outputs
 
-from ..wire import Conditioning, Guider, Latent, Model, Noise, Sampler, SeedInt, Sigmas
+from ..ports import Denoiser, PositiveConditioning
+from ..wire import Guider, Latent, Model, Noise, Sampler, SeedInt, Sigmas
 from .shared import (
     Cfg,
     Denoise,
@@ -47,11 +48,11 @@ class SplitOutputs:
 def sampler_custom(
     ctx: RunContext,
     *,
-    model: Model,
+    model: Denoiser,
     add_noise: bool = True,
     noise_seed: SeedInt = 0,
     cfg: Cfg = 8.0,
-    positive: Conditioning,
+    positive: PositiveConditioning,
     negative: Negative,
     sampler: Sampler,
     sigmas: Sigmas,
@@ -60,12 +61,8 @@ def sampler_custom(
     """Sample with a sampler and sigmas of one's own.
 
     Args:
-        model: The network that removes the noise.
         add_noise: Whether noise is added first.
         noise_seed: Of the noise; item i of a batch has noise of its own.
-        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
-        positive: What is to be seen.
-        negative: What is not to be seen.
         sampler: How a step is made of predictions.
         sigmas: The noise levels, falling.
         latent_image: What to start from; an empty latent gives the size.
@@ -252,28 +249,18 @@ def disable_noise() -> Noise:
 
 
 @node("BasicGuider", category="sampling/custom_sampling/guiders")
-def basic_guider(model: Model, conditioning: Conditioning) -> Guider:
-    """Follow one conditioning as it is, with no negative.
-
-    Args:
-        model: The network that removes the noise.
-        conditioning: What is to be seen.
-    """
+def basic_guider(model: Denoiser, conditioning: PositiveConditioning) -> Guider:
+    """Follow one conditioning as it is, with no negative."""
     from pipegraph.models.sampling import guiders
 
     return guiders.Guider(model, conditioning)
 
 
 @node("CFGGuider", category="sampling/custom_sampling/guiders", title="CFGGuider")
-def cfg_guider(ctx: RunContext, model: Model, positive: Conditioning, negative: Negative, cfg: Cfg = 8.0) -> Guider:
-    """Follow a conditioning and keep away from another (classifier-free guidance).
-
-    Args:
-        model: The network that removes the noise.
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
-    """
+def cfg_guider(
+    ctx: RunContext, model: Denoiser, positive: PositiveConditioning, negative: Negative, cfg: Cfg = 8.0
+) -> Guider:
+    """Follow a conditioning and keep away from another (classifier-free guidance)."""
     from pipegraph.models.sampling import guiders
 
     return guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)

@@ -9,7 +9,8 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import Auto, Progress, RunContext, Step, node
 
-from ..wire import Conditioning, Latent, Model, SeedInt
+from ..ports import Denoiser, PositiveConditioning
+from ..wire import Latent, Model, SeedInt
 from .shared import (
     Cfg,
     Denoise,
@@ -27,13 +28,13 @@ from .shared import (
 def k_sampler(
     ctx: RunContext,
     *,
-    model: Model,
+    model: Denoiser,
     seed: SeedInt = 0,
     steps: Steps = 20,
     cfg: Cfg = 8.0,
     sampler_name: SamplerName = "euler",
     scheduler: SchedulerName = "simple",
-    positive: Conditioning,
+    positive: PositiveConditioning,
     negative: Negative,
     latent_image: Latent,
     denoise: Denoise = 1.0,
@@ -41,14 +42,10 @@ def k_sampler(
     """Turn noise, or a noised latent, into a latent that shows what the conditioning says.
 
     Args:
-        model: The network that removes the noise.
         seed: Of the noise; item i of a batch has noise of its own.
         steps: How many steps are run, whatever denoise is.
-        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
         sampler_name: How a step is made of predictions.
         scheduler: How the noise levels are spread over the steps.
-        positive: What is to be seen.
-        negative: What is not to be seen.
         latent_image: What to start from; an empty latent gives the size.
         denoise: Part of the noise levels that is run: 1 keeps nothing of the latent, 0 all of it.
     """
@@ -68,14 +65,14 @@ def k_sampler(
 def k_sampler_advanced(
     ctx: RunContext,
     *,
-    model: Model,
+    model: Denoiser,
     add_noise: Literal["enable", "disable"] = "enable",
     noise_seed: SeedInt = 0,
     steps: Steps = 20,
     cfg: Cfg = 8.0,
     sampler_name: SamplerName = "euler",
     scheduler: SchedulerName = "simple",
-    positive: Conditioning,
+    positive: PositiveConditioning,
     negative: Negative,
     latent_image: Latent,
     start_at_step: Annotated[int, Ge(0), Le(10000)] = 0,
@@ -85,15 +82,11 @@ def k_sampler_advanced(
     """Run some of the steps of a sampling, so that several nodes can share one.
 
     Args:
-        model: The network that removes the noise.
         add_noise: Whether noise is added first; not if the latent comes from a node that left noise in it.
         noise_seed: Of the noise; item i of a batch has noise of its own.
         steps: How many steps the whole sampling has.
-        cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
         sampler_name: How a step is made of predictions.
         scheduler: How the noise levels are spread over the steps.
-        positive: What is to be seen.
-        negative: What is not to be seen.
         latent_image: What to start from.
         start_at_step: The first step to run; beyond the end the latent comes back as it is.
         end_at_step: The step to stop before.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from pipegraph.generators import converted
-from pipegraph.runtime.node import Auto, Lazy, Progress, RunContext, Step
+from pipegraph.runtime.node import Auto, Doc, Lazy, Progress, RunContext, Step
 
+from ..ports import NegativeConditioning
 from ..wire import Conditioning
 
 if TYPE_CHECKING:
@@ -32,11 +33,14 @@ TABLE_SCHEDULES = ("simple", "ddim_uniform", "beta")
 SamplerName = Annotated[SamplerNames, Auto("sampler_name")]
 SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
 Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
-Cfg = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("cfg")]
+Cfg = Annotated[
+    float, Ge(0), Le(100), Step(0.1), Auto("cfg"),
+    Doc("How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used."),
+]  # fmt: skip
 Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
 
-Negative = Lazy[Conditioning]
+Negative = Lazy[NegativeConditioning]
 """A negative conditioning, which costs nothing where it is not used."""
 
 

@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, node, outputs
 
-from ..image.latent import BatchSize
+from ..ports import ModelVae, VideoCount
 from ..utils.amounts import latents
 from ..wire import Audio, Guider, Image, Latent, Model, Noise, Sampler, Sigmas, Vae, Video
 from .components import Fps
@@ -32,7 +32,7 @@ def empty_ar_video_latent(
     width: AnyWidth = 832,
     height: AnyHeight = 480,
     length: AnyLength = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
 ) -> Latent:
     """Make an empty latent of a clip: nothing to start from but a size.
 
@@ -41,7 +41,6 @@ def empty_ar_video_latent(
         height: Of the frames, in pixels, likewise.
         length: How many frames: 1, 5, 9, ..., other numbers are cut; (length - 1) / 4 + 1 latent frames, a whole number
             of blocks.
-        batch_size: How many clips.
     """
     return empty_hunyuan_latent_video(ctx, width, height, length, batch_size)
 
@@ -75,7 +74,7 @@ def ar_video_i2v(
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
 ) -> Started:
     """Let the clips of a causal model for text to video begin with a picture; for SamplerARVideo.
 
@@ -83,10 +82,7 @@ def ar_video_i2v(
         model: The model.
         vae: Its VAE.
         start_image: The first frame; scaled to cover the size and cut at the centre.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
         length: How many frames, the first included: 1, 5, 9, ...
-        batch_size: How many clips.
     """
     from pipegraph.models.media.image_ops import resize
 
@@ -104,7 +100,7 @@ def stream_ar_video(
     sampler: Sampler,
     sigmas: Sigmas,
     latent_image: Latent,
-    vae: Vae,
+    vae: ModelVae,
     fps: Fps = 16.0,
     audio: Audio | None = None,
 ) -> Video:
@@ -119,7 +115,6 @@ def stream_ar_video(
         sampler: Of SamplerARVideo.
         sigmas: The noise levels of each block, falling to 0.
         latent_image: What to start from; an empty latent gives the size.
-        vae: The model's VAE.
         fps: Frames a second.
         audio: Sound; cut, or followed by silence, where its length is another.
     """

@@ -95,7 +95,6 @@ def save_video(
 
     Args:
         video: The clip.
-        filename_prefix: Start of the file name, as for SaveImage.
         format: mp4 if auto, or what holds the codec; png makes one file a frame.
         codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
     """
@@ -131,7 +130,6 @@ def save_webm(
 
     Args:
         images: The frames.
-        filename_prefix: Start of the file name, as for SaveImage.
         codec: How they are encoded.
         fps: Frames a second.
         crf: Quality: lower is better, and larger.
@@ -156,7 +154,6 @@ def save_animated_webp(
 
     Args:
         images: The frames.
-        filename_prefix: Start of the file name, as for SaveImage.
         fps: Frames a second; times are kept in milliseconds.
         lossless: Keep every pixel as it is.
         quality: Of the picture, or of the compression where it is lossless.
@@ -180,7 +177,6 @@ def save_animated_png(
 
     Args:
         images: The frames.
-        filename_prefix: Start of the file name, as for SaveImage.
         fps: Frames a second; times are kept in milliseconds.
         compress_level: How much time is spent on compression.
     """

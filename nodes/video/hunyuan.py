@@ -6,9 +6,9 @@ from typing import Any
 
 from pipegraph.runtime.node import RunContext, node
 
-from ..image.latent import BatchSize
+from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, StartImage, VideoCount
 from ..utils.amounts import latents
-from ..wire import ClipVisionOutput, Conditioning, Image, Latent, Vae
+from ..wire import ClipVisionOutput, Latent
 from .latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, cut_clip
 from .wan import Begun, fitted, told_both
 
@@ -24,7 +24,7 @@ def empty_hunyuan_video_15_latent(
     width: AnyWidth = 848,
     height: AnyHeight = 480,
     length: AnyLength = 25,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
 ) -> Latent:
     """Make an empty latent of a clip for HunyuanVideo 1.5: nothing to start from but a size.
 
@@ -32,7 +32,6 @@ def empty_hunyuan_video_15_latent(
         width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
         height: Of the frames, in pixels, likewise.
         length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
-        batch_size: How many clips.
     """
     width, height, length = cut_clip(ctx, width, height, length)
     return {"samples": _empty(width, height, length, batch_size)}
@@ -40,28 +39,20 @@ def empty_hunyuan_video_15_latent(
 
 @node("HunyuanVideo15ImageToVideo", category="conditioning/video_models", size=latents(32, 16, 4))
 def hunyuan_video_15_image_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 848,
     height: Height = 480,
     length: Length = 33,
-    batch_size: BatchSize = 1,
-    start_image: Image | None = None,
+    batch_size: VideoCount = 1,
+    start_image: StartImage | None = None,
     clip_vision_output: ClipVisionOutput | None = None,
 ) -> Begun:
     """Let a clip begin with given pictures, for HunyuanVideo 1.5.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
         clip_vision_output: What SigLIP sees in the first picture; the image-to-video models were trained with it.
     """
     latent = _empty(width, height, length, batch_size)

@@ -11,15 +11,16 @@ from typing import Annotated
 
 from annotated_types import Ge, Le, MultipleOf
 
-from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node
+from pipegraph.runtime.node import Auto, Doc, OneMoreThan, RunContext, Step, node
 
-from ..image.latent import BatchSize, cut_sizes
+from ..image.latent import cut_sizes
+from ..ports import FRAME_SIDE, VideoCount
 from ..utils.amounts import latents
 from ..wire import Latent
 
-Width = Annotated[int, Ge(16), Le(16384), MultipleOf(16), Step(16), Auto("width")]
-Height = Annotated[int, Ge(16), Le(16384), MultipleOf(16), Step(16), Auto("height")]
-Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(4), Step(4), Auto("length")]
+Width = Annotated[int, Ge(16), Le(16384), MultipleOf(16), Step(16), Auto("width"), FRAME_SIDE]
+Height = Annotated[int, Ge(16), Le(16384), MultipleOf(16), Step(16), Auto("height"), FRAME_SIDE]
+Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(4), Step(4), Auto("length"), Doc("How many frames: 1, 5, 9, ...")]
 AnyWidth = Annotated[int, Ge(16), Le(16384), Step(16), Auto("width")]
 AnyHeight = Annotated[int, Ge(16), Le(16384), Step(16), Auto("height")]
 AnyLength = Annotated[int, Ge(1), Le(16384), Step(4), Auto("length")]
@@ -41,7 +42,7 @@ def empty_hunyuan_latent_video(
     width: AnyWidth = 848,
     height: AnyHeight = 480,
     length: AnyLength = 25,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
 ) -> Latent:
     """Make an empty latent of a clip, for Wan and HunyuanVideo: nothing to start from but a size.
 
@@ -51,7 +52,6 @@ def empty_hunyuan_latent_video(
         width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
         height: Of the frames, in pixels, likewise.
         length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
-        batch_size: How many clips.
     """
     import torch
 

@@ -14,16 +14,17 @@ from annotated_types import Ge, Le, MultipleOf
 from pipegraph.models.families.ltx.vae_networks import CELL, CHANNELS, FRAMES
 from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
 
-from ..image.latent import BatchSize, cut_sizes
+from ..image.latent import cut_sizes
+from ..ports import FRAME_SIDE, ModelVae, NegativeConditioning, PositiveConditioning, VideoCount
 from ..sampling.shared import Steps
 from ..utils.amounts import latents
-from ..wire import Conditioning, Image, Latent, Model, Sigmas, Vae
+from ..wire import Conditioning, Image, Latent, Model, Sigmas
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Width = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("width")]
-Height = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("height")]
+Width = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("width"), FRAME_SIDE]
+Height = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("height"), FRAME_SIDE]
 Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(FRAMES), Step(FRAMES), Auto("length")]
 Side = Annotated[int, Ge(64), Le(16384), Step(CELL)]
 Frames = Annotated[int, Ge(1), Le(16384), Step(FRAMES)]
@@ -60,7 +61,7 @@ def empty_ltxv_latent_video(
     width: Annotated[Side, Auto("width")] = 768,
     height: Annotated[Side, Auto("height")] = 512,
     length: Annotated[Frames, Auto("length")] = 97,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
 ) -> Latent:
     """Make an empty latent of a clip, for LTX-Video: nothing to start from but a size.
 
@@ -68,7 +69,6 @@ def empty_ltxv_latent_video(
         width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
         height: Of the frames, in pixels, likewise.
         length: How many frames: 1, 9, 17, ...; other numbers are cut, with a warning.
-        batch_size: How many clips.
     """
     sides = {"width": (width, CELL, CELL), "height": (height, CELL, CELL)}
     width, height, length = cut_sizes(ctx, **sides, length=(length, FRAMES, 1))
@@ -76,12 +76,12 @@ def empty_ltxv_latent_video(
 
 
 @node("LTXVConditioning", category="conditioning/video_models", title="LTXVConditioning")
-def ltxv_conditioning(positive: Conditioning, negative: Conditioning, frame_rate: FrameRate = 25.0) -> Sides:
+def ltxv_conditioning(
+    positive: PositiveConditioning, negative: NegativeConditioning, frame_rate: FrameRate = 25.0
+) -> Sides:
     """Tell LTX-Video how many frames a second its clip is to have.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
         frame_rate: Frames a second.
     """
     return Sides(*(told(side, frame_rate=frame_rate) for side in (positive, negative)))
@@ -140,28 +140,22 @@ def model_sampling_ltxv(
     "LTXVImgToVideo", category="conditioning/video_models", title="LTXVImgToVideo", size=latents(CHANNELS, CELL, FRAMES)
 )
 def ltxv_img_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     image: Image,
     ctx: RunContext,
     width: Width = 768,
     height: Height = 512,
     length: Length = 97,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     strength: Strength = 1.0,
 ) -> Led:
     """Let a clip begin with given pictures, for LTX-Video.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
         image: The first frames; scaled to cover the size and cut at the centre.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
         length: How many frames: 1, 9, 17, ...
-        batch_size: How many clips.
         strength: How far the given frames are kept: 1 as they are, 0 not at all.
     """
     latent = begun({"samples": _empty(width, height, length, batch_size)}, vae, image, strength, ctx)
@@ -170,12 +164,11 @@ def ltxv_img_to_video(
 
 @node("LTXVImgToVideoInplace", category="conditioning/video_models", title="LTXVImgToVideoInplace")
 def ltxv_img_to_video_inplace(
-    vae: Vae, image: Image, latent: Latent, ctx: RunContext, strength: Strength = 1.0, bypass: bool = False
+    vae: ModelVae, image: Image, latent: Latent, ctx: RunContext, strength: Strength = 1.0, bypass: bool = False
 ) -> Latent:
     """Let the clip of a latent begin with given pictures.
 
     Args:
-        vae: The model's VAE.
         image: The first frames; scaled to cover the size and cut at the centre.
         latent: The clip.
         strength: How far the given frames are kept: 1 as they are, 0 not at all.

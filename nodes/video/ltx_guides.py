@@ -13,7 +13,8 @@ from pipegraph.models.families.ltx.vae_networks import FRAMES
 from pipegraph.models.families.ltx.video import cell_places
 from pipegraph.runtime.node import FileInput, RunContext, node
 
-from ..wire import Conditioning, Image, Latent, LatentUpscaleModel, Vae
+from ..ports import ModelVae, NegativeConditioning, PositiveConditioning
+from ..wire import Conditioning, Image, Latent, LatentUpscaleModel
 from .ltx import Led, Strength, encoded, noise_mask, told
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ PREFIX = 2
 
 @node("LTXVAddGuide", category="conditioning/video_models", title="LTXVAddGuide")
 def ltxv_add_guide(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     latent: Latent,
     image: Image,
     ctx: RunContext,
@@ -40,9 +41,6 @@ def ltxv_add_guide(
     takes them away again after sampling. What a longer guide has beyond replaces the clip's own.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
         latent: The clip.
         image: One picture, or 8n + 1 frames; scaled to cover the size and cut at the centre.
         frame_idx: Where they begin, negative from the end; several frames begin at 0 or at 8n + 1.
@@ -138,13 +136,12 @@ def load_latent_upscaler(model_name: UpscalerName, ctx: RunContext) -> LatentUps
 
 
 @node("LTXVLatentUpsampler", category="latent/video", title="LTXVLatentUpsampler")
-def ltxv_latent_upsampler(samples: Latent, upscale_model: LatentUpscaleModel, vae: Vae) -> Latent:
+def ltxv_latent_upsampler(samples: Latent, upscale_model: LatentUpscaleModel, vae: ModelVae) -> Latent:
     """Upscale the latent of an LTX-Video clip, in size or in time, as its network does.
 
     Args:
         samples: The clip.
         upscale_model: The network.
-        vae: The model's VAE.
     """
     rest = {k: v for k, v in samples.items() if k != "noise_mask"}
     return {**rest, "samples": upscale_model.upscale(samples["samples"], vae)}

@@ -14,6 +14,7 @@ from annotated_types import Ge, Le, MultipleOf
 from pipegraph.runtime.node import Auto, Grows, OneMoreThan, RunContext, Step, Wire, node, outputs
 
 from ..image.latent import cut_sizes
+from ..ports import FRAME_SIDE, PositiveConditioning
 from ..text.conditioning import Prompt
 from ..utils.amounts import latents
 from ..wire import Audio, Clip, Conditioning, Image, Latent, Model, Vae
@@ -21,8 +22,8 @@ from ..wire import Audio, Clip, Conditioning, Image, Latent, Model, Vae
 if TYPE_CHECKING:
     from torch import Tensor
 
-Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width")]
-Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height")]
+Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width"), FRAME_SIDE]
+Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height"), FRAME_SIDE]
 Length = Annotated[int, Ge(5), Le(3600), OneMoreThan(17, by=5), Step(17), Auto("length")]
 Shift = Annotated[float, Ge(0.01), Le(100), Step(0.01)]
 Pictures = Annotated[Mapping[str, Any], Wire("IMAGE"), Grows(tuple(f"ref_image_{i}" for i in range(9)))]
@@ -79,8 +80,6 @@ def minimax_h3_image_to_video(
         clip: The text encoder, which sees the pictures too.
         vae: The VAE of the clip.
         prompt: What is to be seen and heard; pictures are `<Picture 1>`, `<Picture 2>` in it.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
         length: How many frames, 24 a second: 5, 22, 39, ...
         first_frame: What the clip begins with; scaled to the size.
         last_frame: What it ends with; scaled to cover the size and cut at the centre.
@@ -126,8 +125,6 @@ def minimax_h3_reference_to_video(
         clip: The text encoder, which sees the pictures and videos too.
         prompt: What is to be seen and heard; references are `<Picture 1>`, `<Video 1>`, `<Audio 1>` in it. The sound
             of a video counts before the sounds that stand alone.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
         length: How many frames, 24 a second: 5, 22, 39, ...
         ref_image_size: Pictures are made no larger than the clip's area, or than 2048 pixels on the shorter side (max).
         vae: The VAE of the clip; without it only the text encoder sees references.
@@ -159,7 +156,7 @@ def minimax_h3_reference_to_video(
 
 @node("MiniMaxH3AddGuide", category="conditioning/minimax", title="Add Guide for MiniMax H3")
 def minimax_h3_add_guide(
-    positive: Conditioning,
+    positive: PositiveConditioning,
     latent: Latent,
     ctx: RunContext,
     frame_idx: Annotated[int, Ge(-9999), Le(9999)] = 0,
@@ -171,7 +168,6 @@ def minimax_h3_add_guide(
     """Lead a clip by a picture, a short clip or a sound at a frame.
 
     Args:
-        positive: What is to be seen.
         latent: The clip's.
         frame_idx: Where it begins; negative from the end.
         vae: The VAE of the clip, for pictures.

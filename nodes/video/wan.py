@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipegraph.runtime.node import RunContext, node, outputs
 
-from ..image.latent import BatchSize
+from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, StartImage, VideoCount
 from ..utils.amounts import latents
 from ..wire import Audio, ClipVisionOutput, Conditioning, Image, Latent, Vae, Video
 from .components import Fps
@@ -29,29 +29,21 @@ class Begun:
 
 @node("WanImageToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_image_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     clip_vision_output: ClipVisionOutput | None = None,
-    start_image: Image | None = None,
+    start_image: StartImage | None = None,
 ) -> Begun:
     """Let a clip begin with given pictures, for Wan's image-to-video models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
     """
     extras: dict[str, Any] = {"clip_vision_output": clip_vision_output}
     if start_image is None:
@@ -67,32 +59,24 @@ def wan_image_to_video(
 
 @node("WanFirstLastFrameToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_first_last_frame_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     clip_vision_start_image: ClipVisionOutput | None = None,
     clip_vision_end_image: ClipVisionOutput | None = None,
-    start_image: Image | None = None,
+    start_image: StartImage | None = None,
     end_image: Image | None = None,
 ) -> Begun:
     """Let a clip begin and end with given pictures, for Wan's image-to-video models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         clip_vision_start_image: What a vision model sees in the first picture, for Wan 2.1.
         clip_vision_end_image: What it sees in the last one.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
         end_image: The last frames; scaled likewise.
     """
     import torch

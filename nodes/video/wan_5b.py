@@ -8,14 +8,14 @@ from annotated_types import Ge, Le, MultipleOf
 
 from pipegraph.runtime.node import Auto, RunContext, Step, node
 
-from ..image.latent import BatchSize
+from ..ports import FRAME_SIDE, VideoCount
 from ..utils.amounts import latents
 from ..wire import Image, Latent, Vae
 from .latent import Length
 from .wan import fitted
 
-Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width")]
-Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height")]
+Width = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("width"), FRAME_SIDE]
+Height = Annotated[int, Ge(32), Le(16384), MultipleOf(32), Step(32), Auto("height"), FRAME_SIDE]
 
 
 @node("Wan22ImageToVideoLatent", category="conditioning/inpaint", size=latents(48, 16, 4))
@@ -25,17 +25,13 @@ def wan22_image_to_video_latent(
     width: Width = 1280,
     height: Height = 704,
     length: Length = 49,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     start_image: Image | None = None,
 ) -> Latent:
     """Make the latent of a clip for Wan 2.2 5B and the shipped model: empty, or with first frames that it keeps.
 
     Args:
         vae: The model's VAE (wan2.2_vae).
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         start_image: The first frames; scaled to cover the size and cut at the centre. Of more than one, 4n + 1 count.
     """
     import torch

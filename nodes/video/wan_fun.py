@@ -8,9 +8,9 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, Step, node, outputs
 
-from ..image.latent import BatchSize
+from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, StartImage, VideoCount
 from ..utils.amounts import latents
-from ..wire import ClipVisionOutput, Conditioning, Image, Vae, WanCamera
+from ..wire import ClipVisionOutput, Image, WanCamera
 from .latent import Height, Length, Width
 from .wan import Begun, begun, empty, fitted, wan_first_last_frame_to_video
 
@@ -37,30 +37,22 @@ class CameraOutputs:
 
 @node("WanFunInpaintToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_fun_inpaint_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     clip_vision_output: ClipVisionOutput | None = None,
-    start_image: Image | None = None,
+    start_image: StartImage | None = None,
     end_image: Image | None = None,
 ) -> Begun:
     """Let a clip begin, end, or begin and end with given pictures, for Wan's Fun InP models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
         end_image: The last frames; scaled likewise.
     """
     return wan_first_last_frame_to_video(
@@ -71,30 +63,22 @@ def wan_fun_inpaint_to_video(
 
 @node("WanFunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_fun_control_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     clip_vision_output: ClipVisionOutput | None = None,
-    start_image: Image | None = None,
+    start_image: StartImage | None = None,
     control_video: Image | None = None,
 ) -> Begun:
     """Let a clip follow another one, for Wan 2.1's Fun Control models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         clip_vision_output: What a vision model sees in the first picture.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
         control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
     """
     size = (width, height, length)
@@ -108,27 +92,22 @@ def wan_fun_control_to_video(
 
 @node("Wan22FunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan22_fun_control_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     ref_image: Image | None = None,
     control_video: Image | None = None,
 ) -> Begun:
     """Let a clip follow another one and show what is in a picture, for Wan 2.2's Fun Control models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
         width: Of the frames, in pixels; a multiple of 32 for the 5B model.
         height: Of the frames, in pixels; a multiple of 32 for the 5B model.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         ref_image: What is to be seen; scaled to cover the size and cut at the centre. Of several the first counts.
         control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
     """
@@ -158,9 +137,6 @@ def wan_camera_embedding(
 
     Args:
         camera_pose: Where it goes or how it turns.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
         speed: How far; 1 is a turn by 60 degrees.
         fx: Focal length in widths of a picture of 16:9.
         fy: Focal length in heights of a picture of 16:9.
@@ -175,30 +151,22 @@ def wan_camera_embedding(
 
 @node("WanCameraImageToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_camera_image_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     clip_vision_output: ClipVisionOutput | None = None,
-    start_image: Image | None = None,
+    start_image: StartImage | None = None,
     camera_conditions: WanCamera | None = None,
 ) -> Begun:
     """Let a clip begin with a picture and be seen by a camera that moves, for Wan's Fun Camera models.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-        start_image: The first frames; scaled to cover the size and cut at the centre.
         camera_conditions: How the camera moves, of a clip of the same size and length.
     """
     import torch

@@ -8,9 +8,9 @@ from annotated_types import Ge, Le
 
 from pipegraph.runtime.node import RunContext, Step, node, outputs
 
-from ..image.latent import BatchSize
+from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, VideoCount
 from ..utils.amounts import latents
-from ..wire import Conditioning, Image, Latent, Mask, Vae
+from ..wire import Conditioning, Image, Latent, Mask
 from .latent import Height, Length, Width
 from .wan import begun, fitted, grey
 
@@ -33,14 +33,14 @@ class Followed:
 
 @node("WanVaceToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
 def wan_vace_to_video(
-    positive: Conditioning,
-    negative: Conditioning,
-    vae: Vae,
+    positive: PositiveConditioning,
+    negative: NegativeConditioning,
+    vae: ModelVae,
     ctx: RunContext,
     width: Width = 832,
     height: Height = 480,
     length: Length = 81,
-    batch_size: BatchSize = 1,
+    batch_size: VideoCount = 1,
     strength: Annotated[float, Ge(0), Le(1000), Step(0.01)] = 1.0,
     control_video: Image | None = None,
     control_masks: Mask | None = None,
@@ -52,13 +52,6 @@ def wan_vace_to_video(
     number of pictures.
 
     Args:
-        positive: What is to be seen.
-        negative: What is not to be seen.
-        vae: The model's VAE.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
-        length: How many frames: 1, 5, 9, ...
-        batch_size: How many clips.
         strength: How closely what is given is followed; 0 is not at all.
         control_video: The clip: its frames, or their edges, depths or poses; what lacks to the length is made freely.
         control_masks: 1 where the clip's frames are painted anew, one for each frame; all of it if there is none.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipegraph.runtime.node import (
         Auto,
         Choices,
+        Doc,
         FileInput,
         FileName,
         Lazy,
@@ -56,6 +57,7 @@ __all__ = [  # noqa: RUF022 - what a caller needs comes first
     "FileInput",
     "FileName",
     "Lazy",
+    "Doc",
     "Multiline",
     "NodeEvent",
     "NotBelow",

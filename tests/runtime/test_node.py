@@ -14,6 +14,7 @@ from pipegraph.runtime.node import (
     MISSING,
     Auto,
     Choices,
+    Doc,
     Lazy,
     Multiline,
     NodeEvent,
@@ -209,6 +210,24 @@ def stars(*a: int) -> int:
         a: Numbers.
     """
     return 1
+
+
+Count = Annotated[int, Doc("How many.")]
+
+
+def described_by_its_type(a: Count, b: Count | None = None, c: Annotated[Count, Doc("How many more.")] = 1) -> int:
+    """Do it.
+
+    Args:
+        b: How many, said by the node.
+    """
+    return a
+
+
+def test_a_type_may_describe_inputs_that_a_docstring_does_not() -> None:
+    declared = node("X", category="test")(described_by_its_type)
+    inputs = declared.node_spec.inputs.values()  # type: ignore[attr-defined]
+    assert [port.doc for port in inputs] == ["How many.", "How many, said by the node.", "How many more."]
 
 
 @pytest.mark.parametrize(
