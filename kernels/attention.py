@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
-from .attention_reference import Result, reference
-from .attention_torch import sdpa
+from .backends.torch.attention import sdpa
+from .backends.torch.attention_reference import Result, reference
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .triton import available
 
 
 class Signature(NamedTuple):
@@ -198,13 +198,13 @@ def _triton_rank(s: Signature) -> float:
 
 
 def _triton(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Result:
-    from .triton.attention import attention as run
+    from .backends.triton.attention import attention as run
 
     return run(q, k, v, **options)
 
 
 def _triton_tma(q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, **options: Any) -> Result:
-    from .triton.attention_tma import attention as run
+    from .backends.triton.attention_tma import attention as run
 
     return run(q, k, v, **options)
 

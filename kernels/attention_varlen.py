@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from .attention import beyond_torch, check_scores, refuses_triton
-from .attention_reference import Result, reference
-from .attention_torch import sdpa
+from .backends.torch.attention import sdpa
+from .backends.torch.attention_reference import Result, reference
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .triton import available
 
 
 class Signature(NamedTuple):
@@ -171,7 +171,7 @@ def varlen_torch(
 def _triton(
     q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, **options: Any
 ) -> Result:
-    from .triton.attention import attention_varlen as run
+    from .backends.triton.attention import attention_varlen as run
 
     return run(q, k, v, cu_q, cu_k, max_q, max_k, **options)
 

@@ -22,8 +22,8 @@ from typing import Any
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .backends.triton import available
 from .dispatch import OPS, backends
-from .triton import available
 
 _FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "multi_head_attention", "flex_attention")
 _PRODUCTS = frozenset(
@@ -136,7 +136,7 @@ class _Watch(TorchDispatchMode):
                     self.seen.inside[op] += 1
                     self.last = frame
                 return
-            if not caller and "/torch/" not in frame.f_code.co_filename:
+            if not caller and frame.f_globals.get("__name__", "").partition(".")[0] != "torch":
                 caller = f"{frame.f_code.co_filename}:{frame.f_lineno}"
             frame = frame.f_back
         self.seen.escaped.append(Launch(name, tuple(tuple(t.shape) for t in tensors), caller))

@@ -30,7 +30,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from pipegraph.context import holding
 
 from .current_device import current, device_of, on_device
-from .proven import proven, version_of
+from .proof.proven import proven, version_of
 
 OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
@@ -50,7 +50,7 @@ OPS: Final[Mapping[str, str]] = {
     "sample": "sample",
 }
 """Every op -> the module of this folder that defines it and registers its back ends when it is imported."""
-OPTIONAL: Final[Mapping[str, str]] = {"attention": "optional.attention", "linear": "optional.linear"}
+OPTIONAL: Final[Mapping[str, str]] = {"attention": "backends.packages.attention", "linear": "backends.packages.linear"}
 """Op -> the module that registers its back ends of packages which may not be there; imports none of them."""
 GROUP: Final = "pipegraph.kernels"
 """Entry-point group of other packages' back ends: each entry is a function that is called with ``register``."""

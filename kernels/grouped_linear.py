@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from .backends.torch.linear import gemm
+from .backends.torch.linear import reference as linear_reference
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
 from .linear import linear
-from .linear_torch import gemm
-from .linear_torch import reference as linear_reference
 from .linear_values import Activation, PackedWeight
-from .triton import available
 
 if TYPE_CHECKING:
     from .qweight import Layout
@@ -120,7 +120,7 @@ def _each(
 
 
 def _triton(x: Tensor, weights: Weights, offsets: Tensor, bias: Tensor | None, act: Activation | None) -> Tensor:
-    from .triton.linear_weights import grouped
+    from .backends.triton.linear_weights import grouped
 
     assert isinstance(weights, Tensor)
     return grouped(x, weights, offsets, bias, act)

@@ -6,8 +6,9 @@ The side path is how a LoRA is applied: W is never edited, so it may be memory-m
 low-rank branch of quantized formats.
 
 A back end is a function ``fn(x, weight, bias, low_rank, act, gate, residual)``. It gives what
-``linear_torch.reference`` gives; a `reduced` one may also quantize x, as ``linear_torch.w8a8`` defines it. A packed
-weight of a format that it does not know it unpacks with ``dequantize``.
+``backends.torch.linear.reference`` gives; a `reduced` one may also quantize x, as
+``backends.torch.linear.w8a8`` defines it. A packed weight of a format that it
+does not know it unpacks with ``dequantize``.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
-from . import cpu
+from .backends import cpu
+from .backends.torch.linear import few_rows, gemm, reference, refuses_few_rows, refuses_w8a8, w8a8
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear_torch import few_rows, gemm, reference, refuses_few_rows, refuses_w8a8, w8a8
 from .linear_values import Activation, LowRank, PackedWeight, Signature
-from .triton import available
 
 if TYPE_CHECKING:
     from .qweight import QWeight
@@ -119,7 +120,7 @@ def _triton(
     x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
     gate: Tensor | None, residual: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    from .triton.linear_weights import linear
+    from .backends.triton.linear_weights import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
 
@@ -149,7 +150,7 @@ def _triton_w8a8(
     x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
     gate: Tensor | None, residual: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    from .triton.linear_q8 import linear
+    from .backends.triton.linear_q8 import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from . import cpu
+from .backends import cpu
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .triton import available
 
 
 class Signature(NamedTuple):
@@ -161,7 +161,7 @@ def few_rows(
     eps: float | None, interleaved: bool, positions: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """On a CPU, compiled: for decoding a token or a few."""
-    from .cpu.heads import qk_norm_rope
+    from .backends.cpu.heads import qk_norm_rope
 
     q_scale, k_scale = (None if w is None else w.float() for w in (q_weight, k_weight))
     if positions is not None:
@@ -177,7 +177,7 @@ def _triton(
     q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
     eps: float | None, interleaved: bool, positions: Tensor | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    from .triton.norms import qk_norm_rope
+    from .backends.triton.norms import qk_norm_rope
 
     return qk_norm_rope(q, k, q_weight, k_weight, cos, sin, eps, interleaved, positions)
 

@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .hadamard import check_block, rotate
 from .linear import without_e4m3
 from .qweight import fp8_rows, int8_rows
-from .triton import available
+from .weights.hadamard import check_block, rotate
 
 Format = Literal["int8", "fp8"]
 
@@ -87,7 +87,7 @@ def quantize(x: Tensor, format: Format, block: int | None) -> QRows:
 
 
 def _triton(x: Tensor, format: Format, block: int | None) -> QRows:
-    from .triton.quantize import quantize_rows
+    from .backends.triton.quantize import quantize_rows
 
     return QRows(*quantize_rows(x, format, block))
 

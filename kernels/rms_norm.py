@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import torch
 from torch import Tensor
 
-from . import cpu
+from .backends import cpu
+from .backends.torch.linear import recorded
+from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear_torch import recorded
-from .triton import available
 
 Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
@@ -96,7 +96,7 @@ def fused(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None)
 
 def few_rows(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
     """On a CPU, compiled: for decoding a token or a few, and prompts of some."""
-    from .cpu import rows
+    from .backends.cpu import rows
 
     assert weight is not None
     if weight.dtype != x.dtype:
@@ -120,7 +120,7 @@ def _rank_few_rows(s: Signature) -> float:
 
 
 def _triton(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
-    from .triton.norms import rms_norm
+    from .backends.triton.norms import rms_norm
 
     return rms_norm(x, weight, eps, residual)
 

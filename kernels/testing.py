@@ -3,7 +3,7 @@
     report = conformance("attention", "mine", "cuda")
     assert report.passed, report
 
-Runs a back end over the cases of its op (:mod:`testing_cases`) in every float dtype and compares with the reference in
+Runs a back end over the cases of its op (:mod:`proof.cases`) in every float dtype and compares with the reference in
 float64 on the same stored inputs. Needs neither pytest nor a GPU; our own tests use the same cases and bounds.
 """
 
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from .dispatch import OPS, KernelError, backends
-from .testing_cases import BOUNDS, CASES, REDUCED, Case
+from .proof.cases import BOUNDS, CASES, REDUCED, Case
 
 DTYPES: Final = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 Outcome = Literal["passed", "failed", "refused"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDERS: Final = ("graphs", "runtime", "kernels", "models/sampling", "models/adapters", "models/llm", "nodes")
-LEFT_OUT: Final = re.compile(r"kernels/(triton/|testing_cases\.py)|kernels/\S+ \S*(triton|tma)")
+LEFT_OUT: Final = re.compile(r"kernels/(backends/triton/|proof/cases\.py)|kernels/\S+ \S*(triton|tma)")
 """What no CPU runs, and cases that are tests themselves; by the start of a mutant's name."""
 SWAPPED: Final = {
     "+": "-", "-": "+", "*": "/", "/": "*", "//": "/", "%": "*", "**": "*", "<<": ">>", ">>": "<<", "&": "|", "|": "&",

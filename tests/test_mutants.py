@@ -113,8 +113,9 @@ def test_every_folder_has_tests() -> None:
 
 
 def test_what_no_cpu_runs_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "kernels" / "triton").mkdir(parents=True)
-    for file in ("triton/norms.py", "testing_cases.py", "linear.py"):
+    for folder in ("backends/triton", "proof"):
+        (tmp_path / "kernels" / folder).mkdir(parents=True)
+    for file in ("backends/triton/norms.py", "proof/cases.py", "linear.py"):
         (tmp_path / "kernels" / file).write_text("A = 1\ndef _refuses_triton(s):\n    return 2\n")
     drawn = mutations.draw(tmp_path, 99, 0, ["kernels"])
     assert [mutant.name for mutant in drawn] == ["kernels/linear.py module | A = 1 | 1 -> 2 | 1"]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.context import holding
-from pipegraph.kernels.gguf_blocks import GgufWeight
 from pipegraph.kernels.grouped_linear import grouped_linear
+from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 
 NAME = "pipegraph_llm"
 PARTS = ("gate", "up", "down")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pipegraph.kernels import dispatch
 from pipegraph.kernels.gated import swiglu
-from pipegraph.kernels.modules import KernelLinear, on_the_side
+from pipegraph.kernels.hooks.modules import KernelLinear, on_the_side
 from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.rms_norm import rms_norm
 

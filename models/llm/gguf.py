@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 
 from ..loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
 from ..loading.headers import Header, read_header

@@ -19,9 +19,10 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
 
 from pipegraph.context import holding
-from pipegraph.kernels import cpu, hooks_transformers
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.attention_varlen import attention_varlen
+from pipegraph.kernels.backends import cpu
+from pipegraph.kernels.hooks import transformers as transformers_hooks
 from pipegraph.kernels.merge_attention import merge_attention
 from pipegraph.kernels.paged import kv_append, paged_decode
 
@@ -65,7 +66,7 @@ def register() -> None:
 
 def make_mask(**options: Any) -> Tensor | None:
     """No mask inside of a step."""
-    return None if _step.get() is not None else hooks_transformers.make_mask(**options)
+    return None if _step.get() is not None else transformers_hooks.make_mask(**options)
 
 
 def attend(
@@ -83,7 +84,7 @@ def attend(
     """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out."""
     step = _step.get()
     if step is None:
-        return hooks_transformers.attend(
+        return transformers_hooks.attend(
             module, query, key, value, attention_mask, dropout, scaling, softcap=softcap, s_aux=s_aux, **options
         )
     layer, step.layer = step.layer, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from pipegraph.kernels.install import install
+from pipegraph.kernels.hooks.install import install
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

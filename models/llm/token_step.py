@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipegraph.kernels import cpu
-from pipegraph.kernels.cpu import few_rows, heads, paged, plain, rows
-from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.backends import cpu
+from pipegraph.kernels.backends.cpu import few_rows, heads, paged, plain, rows
+from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 
 from .pages import PAGE

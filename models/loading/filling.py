@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.context import holding
-from pipegraph.kernels.gguf_blocks import GgufWeight
-from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 
 from ..quantize import choice, quantized_rows
 from .complete import refuse

@@ -118,6 +118,6 @@ def _named(parts: tuple[str, ...], name: str) -> bool:
 
 
 def _install(network: nn.Module) -> None:
-    from pipegraph.kernels.install import install
+    from pipegraph.kernels.hooks.install import install
 
     install(network)

@@ -37,7 +37,7 @@ class Piece:
     transposed: bool = False
     """It is stored as (K, N), its shape is (N, K)."""
     rotate: int = 0
-    """Block of the rotation it is stored in (``kernels/hadamard.py``), 0 if none."""
+    """Block of the rotation it is stored in (``kernels/weights/hadamard.py``), 0 if none."""
 
     def rows(self, start: int, count: int) -> Piece:
         """Rows ``start`` to ``start + count`` of it."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from torch import Tensor
 
 from pipegraph.kernels.attention import attention
-from pipegraph.kernels.hooks_diffusers import attended, self_attention
+from pipegraph.kernels.hooks.diffusers import attended, self_attention
 from pipegraph.kernels.tiled_attention import Size, tiled_attention, tiles_of
 
 from ..model import Model

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from pipegraph.kernels.audit import strict
-from pipegraph.kernels.install import install
+from pipegraph.kernels.hooks.install import install
 from pipegraph.models.adapters.lora import Lora, LoraError, active, load_lora, read_lora
 from pipegraph.models.adapters.lora_targets import targets
 from pipegraph.models.families import FAMILIES

@@ -33,7 +33,7 @@ def load(name: str) -> Any:
 
 def measure(case: Any, architecture: str) -> dict[str, dict[str, int]]:
     """Compile a case: kernel -> what it takes. A kernel that is launched twice in different forms is numbered."""
-    from pipegraph.kernels.triton.ahead import compiling, resources
+    from pipegraph.kernels.backends.triton.ahead import compiling, resources
 
     with compiling(architecture) as launches:
         case.call()

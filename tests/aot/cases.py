@@ -13,6 +13,7 @@ from torch import Tensor
 from pipegraph.kernels.ada_norm import ada_norm, gate_add
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.attention_varlen import attention_varlen
+from pipegraph.kernels.backends.triton.ahead import SHARED
 from pipegraph.kernels.gated import geglu, swiglu
 from pipegraph.kernels.grouped_linear import grouped_linear
 from pipegraph.kernels.linear import LowRank, linear
@@ -23,7 +24,6 @@ from pipegraph.kernels.quantize_rows import quantize_rows
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.rms_norm import rms_norm
 from pipegraph.kernels.sample import sample
-from pipegraph.kernels.triton.ahead import SHARED
 
 Product = Literal["", "half", "int8", "fp8"]
 BF16, F16, F32, I8, FP8 = torch.bfloat16, torch.float16, torch.float32, torch.int8, torch.float8_e4m3fn

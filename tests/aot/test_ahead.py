@@ -8,12 +8,12 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from pipegraph.kernels.audit import Bypass, strict
+from pipegraph.kernels.backends.triton import available
+from pipegraph.kernels.backends.triton.ahead import TARGETS, compiling, resources
+from pipegraph.kernels.backends.triton.configs_attention import attention_config, decode_config
+from pipegraph.kernels.backends.triton.configs_linear import bytes_config, weights_config
 from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.gated import swiglu
-from pipegraph.kernels.triton import available
-from pipegraph.kernels.triton.ahead import TARGETS, compiling, resources
-from pipegraph.kernels.triton.configs_attention import attention_config, decode_config
-from pipegraph.kernels.triton.configs_linear import bytes_config, weights_config
 
 X = torch.empty(7, 64, dtype=torch.bfloat16, device="meta")
 
@@ -63,7 +63,7 @@ def test_the_audit_sees_launches_of_triton() -> None:
 
 
 def test_a_kernel_that_goes_round_the_layer_is_seen() -> None:
-    from pipegraph.kernels.triton.gated import gated
+    from pipegraph.kernels.backends.triton.gated import gated
 
     with compiling("sm_90"), pytest.raises(Bypass, match="triton gated_kernel"), strict():
         gated(X, X, "silu")

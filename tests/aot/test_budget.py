@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import triton
 
+from pipegraph.kernels.backends.triton.ahead import SHARED
 from pipegraph.kernels.dispatch import OPS, backends
-from pipegraph.kernels.triton.ahead import SHARED
 
 spec = importlib.util.spec_from_file_location("budget", Path(__file__).with_name("budget.py"))
 assert spec and spec.loader

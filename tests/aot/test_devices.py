@@ -14,8 +14,8 @@ import pytest
 import torch
 from triton.runtime.jit import JITFunction
 
+from pipegraph.kernels.backends.triton.ahead import compiling
 from pipegraph.kernels.dispatch import OPS, Backend, Op, backends, noting
-from pipegraph.kernels.triton.ahead import compiling
 
 spec = importlib.util.spec_from_file_location("budget", Path(__file__).with_name("budget.py"))
 assert spec and spec.loader

@@ -19,8 +19,8 @@ import pipegraph as pg
 from pipegraph import api
 from pipegraph.graphs import ready_made
 from pipegraph.kernels import dispatch
+from pipegraph.kernels.backends.triton.ahead import SHARED, compiling
 from pipegraph.kernels.dispatch import Backend, Op, backends
-from pipegraph.kernels.triton.ahead import SHARED, compiling
 
 Call = tuple[str, Any, tuple[Any, ...], dict[str, Any]]
 FAST = (("flux.json", "", "sm_90"), ("chat.json", "", "sm_90"))

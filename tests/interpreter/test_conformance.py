@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pipegraph.kernels.dispatch import OPS, backends
+from pipegraph.kernels.proof.cases import CASES
 from pipegraph.kernels.testing import conformance
-from pipegraph.kernels.testing_cases import CASES
 
 KERNELS = [(op, name) for op in OPS for name in backends(op) if name.startswith("triton")]
 DTYPES = (torch.bfloat16, torch.float32, torch.float16)

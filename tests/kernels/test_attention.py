@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_torch import causal_unseen
+from pipegraph.kernels.backends.torch.attention import causal_unseen
 from pipegraph.kernels.dispatch import KernelError, backends
 
 BACKENDS = sorted(name for name, b in backends("attention").items() if not b.missing())
@@ -189,7 +189,7 @@ def test_reference_walks_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = torch.randn(3, 2, 2, 11, 8, generator=torch.Generator().manual_seed(0))
     mask = torch.rand(2, 1, 11, 11) < 0.7
     whole = attention(q, k, v, mask=mask, causal=True, return_lse=True, backend="reference")
-    monkeypatch.setattr("pipegraph.kernels.attention_reference._SCORES", 3 * 2 * 2 * 11)
+    monkeypatch.setattr("pipegraph.kernels.backends.torch.attention_reference._SCORES", 3 * 2 * 2 * 11)
     blocks = attention(q, k, v, mask=mask, causal=True, return_lse=True, backend="reference")
     torch.testing.assert_close(blocks, whole)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pipegraph.kernels.audit import audit
-from pipegraph.kernels.hooks_diffusers import _attend_part
-from pipegraph.kernels.hooks_transformers import attend, install
+from pipegraph.kernels.hooks.diffusers import _attend_part
+from pipegraph.kernels.hooks.transformers import attend, install
 
 SMALL: dict[str, Any] = dict(
     hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,

@@ -12,12 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels import dispatch, proven
+from pipegraph.kernels import dispatch
 from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_torch import sdpa
+from pipegraph.kernels.backends.torch.attention import sdpa
 from pipegraph.kernels.dispatch import OPS, Backend, KernelError, backends, explain, forget, register
+from pipegraph.kernels.proof import proven
+from pipegraph.kernels.proof.cases import CASES
 from pipegraph.kernels.testing import conformance
-from pipegraph.kernels.testing_cases import CASES
 
 HERE = [(op, b.name) for op in OPS for b in backends(op).values() if not b.missing()]
 

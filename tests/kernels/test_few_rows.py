@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from pipegraph.kernels.cpu import few_rows, plain
-from pipegraph.kernels.cpu.few_rows import product
+from pipegraph.kernels.backends.cpu import few_rows, plain
+from pipegraph.kernels.backends.cpu.few_rows import product
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.hadamard import rotate
 from pipegraph.kernels.linear import OP, LowRank, linear
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.hadamard import rotate
 
 SHAPES = [(1, 32), (7, 64), (130, 96), (33, 160), (17, 1024)]
 
@@ -73,7 +73,8 @@ def test_nan_stays_in_its_row() -> None:
 def test_numba_leaves_torchs_threads() -> None:
     """numba starts its own through OpenMP, where torch keeps how many it uses."""
     code = (
-        "import torch; torch.set_num_threads(1); import pipegraph.kernels.cpu.few_rows; print(torch.get_num_threads())"
+        "import torch; torch.set_num_threads(1); import pipegraph.kernels.backends.cpu.few_rows; "
+        "print(torch.get_num_threads())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "1"
@@ -115,8 +116,8 @@ def test_large_weights_are_unpacked_in_parts(format: Any, monkeypatch: pytest.Mo
     x, bias = torch.randn(5, 64, generator=gen), torch.randn(70, generator=gen)
     weight = QWeight.quantize(torch.randn(70, 64, generator=gen), format)
     whole = linear(x, weight, bias, backend="torch")
-    monkeypatch.setattr("pipegraph.kernels.linear_torch._LARGE", 0)
-    monkeypatch.setattr("pipegraph.kernels.linear_torch._PART", 64 * 16)
+    monkeypatch.setattr("pipegraph.kernels.backends.torch.linear._LARGE", 0)
+    monkeypatch.setattr("pipegraph.kernels.backends.torch.linear._PART", 64 * 16)
     torch.testing.assert_close(linear(x, weight, bias, backend="torch"), whole)
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
 from pipegraph.kernels.linear import LowRank, PackedWeight, linear
+from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 
 HALVES = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,),
@@ -44,7 +44,7 @@ def test_bit_equal_to_the_reference_package(kind: str, monkeypatch: Any) -> None
     assert isinstance(weight, PackedWeight) and weight.shape == (5, 3 * LAYOUTS[kind].block)
     assert torch.equal(weight.dequantize(torch.float32).view(torch.int32), reference(weight).view(torch.int32))
     assert torch.equal(weight.dequantize(torch.bfloat16), reference(weight).bfloat16())
-    monkeypatch.setattr("pipegraph.kernels.gguf_blocks._CHUNK", 2 * weight.shape[1])  # 5 rows are 2 + 2 + 1
+    monkeypatch.setattr("pipegraph.kernels.weights.gguf_blocks._CHUNK", 2 * weight.shape[1])  # 5 rows are 2 + 2 + 1
     assert torch.equal(weight.dequantize(torch.float32), reference(weight))
 
 

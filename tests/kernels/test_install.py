@@ -13,9 +13,9 @@ from torch import nn
 
 from pipegraph.kernels.audit import Bypass, audit, strict
 from pipegraph.kernels.dispatch import KernelError, use
-from pipegraph.kernels.install import install
+from pipegraph.kernels.hooks.install import install
+from pipegraph.kernels.hooks.modules import KernelLinear, side_paths
 from pipegraph.kernels.linear import LowRank
-from pipegraph.kernels.modules import KernelLinear, side_paths
 
 spec = importlib.util.spec_from_file_location("networks", Path(__file__).with_name("networks.py"))
 assert spec and spec.loader

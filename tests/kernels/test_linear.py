@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.hadamard import rotate
 from pipegraph.kernels.linear import LowRank, PackedWeight, linear
 from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.hadamard import rotate
 
 BACKENDS = sorted(
     name for name, b in backends("linear").items() if not b.missing() and b.numerics == "exact" and name != "few-rows"

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from pipegraph.kernels import dispatch
 from pipegraph.kernels.attention import Signature
-from pipegraph.kernels.attention_reference import reference
+from pipegraph.kernels.backends.packages import installed
+from pipegraph.kernels.backends.packages.linear import without_fp8
+from pipegraph.kernels.backends.torch.attention_reference import reference
+from pipegraph.kernels.backends.triton import available
+from pipegraph.kernels.backends.triton.available import AHEAD
 from pipegraph.kernels.dispatch import backends, explain, forget
-from pipegraph.kernels.optional import packages
-from pipegraph.kernels.optional.linear import without_fp8
 from pipegraph.kernels.qweight import Layout
 from pipegraph.kernels.testing import conformance
-from pipegraph.kernels.triton import available
-from pipegraph.kernels.triton.available import AHEAD
 
 PACKAGES = ("flash_attn", "flashinfer", "sageattention", "comfy_kitchen")
 
@@ -45,16 +45,16 @@ assert not {{*{PACKAGES!r}, "triton"}} & set(sys.modules)
 def test_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     why = {r.backend: r.why for r in explain("attention")}
     assert why["flash-attn"] == "flash-attn is not installed" and why["sage"] == "sageattention is not installed"
-    monkeypatch.setattr(packages, "version_of", lambda name: "1.5")
-    assert packages.lacks("flash-attn", "2.6") == "flash-attn 1.5 is too old; needs 2.6"
+    monkeypatch.setattr(installed, "version_of", lambda name: "1.5")
+    assert installed.lacks("flash-attn", "2.6") == "flash-attn 1.5 is too old; needs 2.6"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert packages.lacks("flash-attn", "1.0") == "no CUDA device"
+    assert installed.lacks("flash-attn", "1.0") == "no CUDA device"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
-    assert packages.lacks("flash-attn", "1.0") == "needs compute capability 8.0; this device has 7.5"
+    assert installed.lacks("flash-attn", "1.0") == "needs compute capability 8.0; this device has 7.5"
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
-    assert packages.lacks("flash-attn", "1.0") == ""
+    assert installed.lacks("flash-attn", "1.0") == ""
 
 
 def signature(**changes: Any) -> Signature:

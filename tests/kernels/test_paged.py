@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.attention import attention
+from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.paged import (
     APPEND,
@@ -20,7 +21,6 @@ from pipegraph.kernels.paged import (
     kv_append,
     paged_decode,
 )
-from pipegraph.kernels.triton import available
 
 BACKENDS = ["reference", "torch"]
 BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}

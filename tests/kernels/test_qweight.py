@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.hadamard import rotate, rotation_block
+from pipegraph.kernels.hooks.modules import KernelLinear, side_paths
 from pipegraph.kernels.linear import LowRank, PackedWeight
-from pipegraph.kernels.modules import KernelLinear, side_paths
 from pipegraph.kernels.qweight import QWeight, int8_rows, pack_nibbles, unpack_nibbles
+from pipegraph.kernels.weights.hadamard import rotate, rotation_block
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

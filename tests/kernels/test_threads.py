@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pipegraph.kernels.hooks.modules import PointConv2d, PointConv3d, adopt_points
 from pipegraph.kernels.linear import linear
-from pipegraph.kernels.modules import PointConv2d, PointConv3d, adopt_points
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 from pipegraph.kernels.dispatch import noting, use
-from pipegraph.kernels.modules import KernelLinear
+from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models.llm import express
 from pipegraph.models.llm.llm import LLM, Tokens

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from pipegraph.kernels.gguf_blocks import LAYOUTS, GgufWeight
+from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders
 from pipegraph.models.checkpoints.parts import parts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from pipegraph.kernels.install import install
+from pipegraph.kernels.hooks.install import install
 from pipegraph.models.families.wan import WAN
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider

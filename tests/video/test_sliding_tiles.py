@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels import hooks_diffusers
 from pipegraph.kernels.attention import attention
+from pipegraph.kernels.hooks import diffusers as hooks
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.findings import finding
 from pipegraph.models.sampling.guiders import Guider
@@ -59,7 +59,7 @@ def test_equals_a_mask(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         return attention(q, k, v, mask=seen, scale=scale).transpose(1, 2)
 
-    with hooks_diffusers.self_attention(masked):
+    with hooks.self_attention(masked):
         want = predict(model)
     torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
     assert (got - predict(model)).abs().max() > 1e-3
@@ -89,7 +89,7 @@ def test_text_that_attends_with_the_clip(version: str, load: Any, tmp_path: Path
 
     torch.testing.assert_close(predict(sliding_tile_attention(model, **TILES)), want, rtol=1e-5, atol=1e-5)
     got = predict(sliding_tile_attention(model, **NARROW))
-    with hooks_diffusers.self_attention(masked):
+    with hooks.self_attention(masked):
         torch.testing.assert_close(got, predict(model), rtol=1e-5, atol=1e-5)
     assert (got - want).abs().max() > 1e-4
 
@@ -136,10 +136,10 @@ def test_the_last_of_two_holds_and_other_networks_are_refused(model: Model) -> N
 def test_shared_by_processes_is_refused(model: Model) -> None:
     q = torch.zeros(1, 4, 2, 8)
     with (
-        hooks_diffusers.self_attention(lambda q, k, v, scale: q),
+        hooks.self_attention(lambda q, k, v, scale: q),
         pytest.raises(ValueError, match="shared by processes"),
     ):
-        hooks_diffusers.attend_self(q, q, q, _parallel_config=object())
+        hooks.attend_self(q, q, q, _parallel_config=object())
     model.network._parallel_config = object()
     with pytest.raises(ValueError, match="--parallel cannot be used together"):
         sliding_tile_attention(model)

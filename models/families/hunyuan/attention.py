@@ -14,7 +14,7 @@ from diffusers.models.transformers.transformer_hunyuan_video import HunyuanVideo
 from diffusers.models.transformers.transformer_hunyuan_video15 import HunyuanVideo15AttnProcessor2_0
 from torch import Tensor
 
-from pipegraph.kernels.hooks_diffusers import LayerAttnProcessor
+from pipegraph.kernels.hooks.diffusers import LayerAttnProcessor
 
 from .vae import attend_15, middle_1
 
@@ -26,7 +26,7 @@ class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
     """Attention of clip and text together, as in both versions; the mask is not read."""
 
     attends = "video and text"
-    """Read by ``hooks_diffusers.attended``."""
+    """Read by ``hooks.diffusers.attended``."""
 
     def __call__(
         self,

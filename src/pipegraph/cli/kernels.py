@@ -56,7 +56,7 @@ def _row(report: Report) -> tuple[str, ...]:
 def _prove(op: str, name: str, device: str, as_json: bool) -> int:
     """Run the conformance kit and remember what it says of another package's back end; the exit code."""
     from pipegraph.kernels.dispatch import backends
-    from pipegraph.kernels.proven import record
+    from pipegraph.kernels.proof.proven import record
     from pipegraph.kernels.testing import conformance
 
     report = conformance(op, name, device)

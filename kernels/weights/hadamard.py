@@ -15,7 +15,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from .dispatch import KernelError
+from pipegraph.kernels.dispatch import KernelError
 
 MOST: Final = 256
 """The usual block."""

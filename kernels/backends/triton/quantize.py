@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..qweight import TINY
+from pipegraph.kernels.qweight import TINY
+
 from .available import LARGEST_BLOCK
 from .configs_linear import row_warps
 from .linear_parts import flat, launch

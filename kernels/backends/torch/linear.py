@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .hadamard import rotate
-from .linear_values import Activation, LowRank, PackedWeight, Signature
+from pipegraph.kernels.linear_values import Activation, LowRank, PackedWeight, Signature
+from pipegraph.kernels.weights.hadamard import rotate
 
 if TYPE_CHECKING:
-    from .qweight import QWeight
+    from pipegraph.kernels.qweight import QWeight
 
 
 def _plain(weight: Tensor | PackedWeight, dtype: torch.dtype) -> Tensor:
@@ -118,11 +118,11 @@ def few_rows(
     if isinstance(weight, Tensor):
         if not weight.is_contiguous() or recorded(x, weight):
             return gemm(x, weight, bias, low_rank, act, gate, residual)
-        from .cpu import plain
+        from pipegraph.kernels.backends.cpu import plain
 
         y = plain.product(x.reshape(-1, k), weight)
     else:
-        from .cpu.few_rows import product
+        from pipegraph.kernels.backends.cpu.few_rows import product
 
         q, y = weight, product(x.reshape(-1, k), weight)
     y = y.view(*x.shape[:-1], n)
@@ -170,7 +170,7 @@ def w8a8(
     Rows of x, rotated as the weight is, are quantized as ``quantize_rows`` does. Products are summed without rounding;
     all else is in float32. The low-rank part gets x as it is.
     """
-    from .quantize_rows import reference as quantize
+    from pipegraph.kernels.quantize_rows import reference as quantize
 
     work = torch.float64 if x.dtype == torch.float64 else torch.float32
     rows = quantize(x, "int8" if weight.format == "q8" else "fp8", weight.rotate)

@@ -12,7 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..attention_reference import Result
+from pipegraph.kernels.backends.torch.attention_reference import Result
+
 from .attention_parts import LN_2, LOG2_E, in_base_2, is_bad, key_range, load_rows, online_softmax, start
 from .available import architecture
 from .configs_attention import attention_config, split

@@ -1,7 +1,7 @@
 """Attention by other kernels: cuDNN (through torch), flash-attn, FlashInfer, SageAttention, comfy-kitchen.
 
-What they leave open is settled as in ``attention_reference``, or refused. Of these only cuDNN is chosen by rank, and
-that below torch's own choice, until a measurement says otherwise.
+What they leave open is settled as in ``backends.torch.attention_reference``, or refused. Of these only cuDNN is chosen
+by rank, and that below torch's own choice, until a measurement says otherwise.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.attention import Signature
-from pipegraph.kernels.attention_reference import Result, reference
-from pipegraph.kernels.attention_torch import sdpa
+from pipegraph.kernels.backends.torch.attention import sdpa
+from pipegraph.kernels.backends.torch.attention_reference import Result, reference
 from pipegraph.kernels.dispatch import Backend, register
 
-from .packages import lacks, lacks_gpu
+from .installed import lacks, lacks_gpu
 
 HALF: Final = (torch.float16, torch.bfloat16)
 

@@ -14,7 +14,7 @@ from typing import Final
 INTERPRETER: Final = "interpreter"
 """What :func:`architecture` says under ``TRITON_INTERPRET=1``: kernels are run by numpy, on CPU tensors."""
 AHEAD: Final[ContextVar[str]] = ContextVar("pipegraph_ahead", default="")
-"""The architecture that launches are compiled for, but not run, at present (``kernels.triton.ahead``); else empty."""
+"""The architecture that launches are compiled for, but not run, at present (``backends.triton.ahead``); else empty."""
 
 LARGEST_BLOCK: Final = 8192
 """Columns that are rotated together lie in shared memory, 4 bytes each; a block of threads has 64 KiB or more."""

@@ -11,7 +11,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ..attention_reference import Result
+from pipegraph.kernels.backends.torch.attention_reference import Result
+
 from .attention import scale_and_cap
 from .attention_parts import LN_2, in_base_2, is_bad, key_range, online_softmax, start
 from .available import architecture

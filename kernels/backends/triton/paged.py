@@ -12,8 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..attention_reference import Result
-from ..paged_torch import smallest
+from pipegraph.kernels.backends.torch.attention_reference import Result
+from pipegraph.kernels.backends.torch.paged import smallest
+
 from .attention import scale_and_cap
 from .attention_parts import LN_2, in_base_2, online_softmax
 from .available import architecture, processors

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.context import holding
-
-from .attention import attention
-from .dispatch import KernelError
+from pipegraph.kernels.attention import attention
+from pipegraph.kernels.dispatch import KernelError
 
 NAME = "pipegraph"
 SELF = "pipegraph_self"

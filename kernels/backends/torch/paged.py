@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .attention import sdpa
 from .attention_reference import Result, reference
-from .attention_torch import sdpa
 
 
 def decode_reference(

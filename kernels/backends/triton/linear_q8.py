@@ -1,4 +1,4 @@
-"""8-bit x times 8-bit weights (int8 or fp8), as ``linear_torch.w8a8`` defines it."""
+"""8-bit x times 8-bit weights (int8 or fp8), as ``backends.torch.linear.w8a8`` defines it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear_torch import joined
-from ..linear_values import Activation, LowRank
-from ..qweight import QWeight
+from pipegraph.kernels.backends.torch.linear import joined
+from pipegraph.kernels.linear_values import Activation, LowRank
+from pipegraph.kernels.qweight import QWeight
+
 from .available import architecture
 from .configs_linear import bytes_config
 from .linear_parts import finish, flat, launch, prepare, tile_of

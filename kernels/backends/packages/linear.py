@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pipegraph.kernels.backends.torch.linear import finish, joined, refuses_w8a8
+from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.dispatch import Backend, register
 from pipegraph.kernels.linear import without_e4m3
-from pipegraph.kernels.linear_torch import finish, joined, refuses_w8a8
 from pipegraph.kernels.linear_values import Activation, LowRank, Signature
 from pipegraph.kernels.quantize_rows import quantize_rows
 from pipegraph.kernels.qweight import QWeight
-from pipegraph.kernels.triton import available
 
 
 def scaled_mm(
     x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
     gate: Tensor | None, residual: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """As ``linear_torch.w8a8`` defines it, the product of fp8 rounded to bfloat16."""
+    """As ``backends.torch.linear.w8a8`` defines it, the product of fp8 rounded to bfloat16."""
     n, k = weight.shape
     rows = quantize_rows(x.reshape(-1, k), "int8" if weight.format == "q8" else "fp8", rotate=weight.rotate)
     scale = weight.scale.float().expand(n).contiguous()  # one for all, too

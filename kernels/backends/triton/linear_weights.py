@@ -9,9 +9,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear_torch import joined
-from ..linear_values import Activation, LowRank
-from ..qweight import QWeight
+from pipegraph.kernels.backends.torch.linear import joined
+from pipegraph.kernels.linear_values import Activation, LowRank
+from pipegraph.kernels.qweight import QWeight
+
 from .available import architecture, processors
 from .configs_linear import weights_config, weights_splits
 from .linear_parts import columns_last, finish, flat, launch, prepare, tile_of

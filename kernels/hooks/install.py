@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from .dispatch import KernelError
+from pipegraph.kernels.dispatch import KernelError
+
 from .modules import KernelLinear, adopt_points
 
 
@@ -21,13 +22,13 @@ def install(module: nn.Module) -> None:
     """
     library = type(module).__module__.partition(".")[0]
     if library == "diffusers":
-        from . import hooks_diffusers
+        from . import diffusers
 
-        hooks_diffusers.install(module)
+        diffusers.install(module)
     elif library == "transformers":
-        from . import hooks_transformers
+        from . import transformers
 
-        hooks_transformers.install(module)
+        transformers.install(module)
     elif any(hasattr(part, "processor") for part in module.modules()):
         raise KernelError(f"{type(module).__name__} is a network of neither diffusers nor transformers")
     _install_layers(module)
