@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from pipegraph.api import runner
+
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "PASSIVE"
+)  # as ``pipegraph run`` has it; threads that wait leave the processor
 
 
 def pytest_configure() -> None:
