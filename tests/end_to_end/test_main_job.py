@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 import pipegraph as pg
@@ -23,7 +25,8 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> pg.Workflow:
 
 def test_the_command_line_and_python_give_the_same_bytes(workflow: pg.Workflow, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pipegraph", "run", "flux.json", "--prompt", PROMPT, "--seed", "7", "--steps", "2"]
-    done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    threads = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # the file records how many there were
+    done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True, env=threads)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert not done.stderr
     assert [e for e in events if e["event"] == "progress" and e["node"] == "sample"][-1]["done"] == 2
