@@ -161,14 +161,7 @@ def _refuses_triton_w8a8(s: Signature) -> str:
     rotate = s.layout.rotate if s.layout else None
     if reason := refuses_w8a8(s) or available.refuses(s.device) or available.refuses_rotation(rotate):
         return reason
-    return without_e4m3() if s.format == "fp8" else ""
-
-
-def without_e4m3() -> str:
-    """Why kernels on the current device cannot make or multiply float8 e4m3fn; empty if they can."""
-    arch = available.architecture()
-    has = int(arch[3:]) >= 89 if arch.startswith("sm_") else arch.startswith((available.INTERPRETER, "gfx95", "gfx12"))
-    return "" if has else f"{arch} has no e4m3fn"
+    return available.without_e4m3() if s.format == "fp8" else ""
 
 
 def _rank_triton_w8a8(s: Signature) -> float:

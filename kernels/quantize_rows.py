@@ -9,7 +9,6 @@ from torch import Tensor
 
 from .backends.triton import available
 from .dispatch import Backend, KernelError, Op, define, register
-from .linear import without_e4m3
 from .qweight import fp8_rows, int8_rows
 from .weights.hadamard import check_block, rotate
 
@@ -95,7 +94,7 @@ def _triton(x: Tensor, format: Format, block: int | None) -> QRows:
 def _refuses_triton(s: Signature) -> str:
     if s.dtype == torch.float64:
         return "computes in float32"
-    if reason := available.refuses(s.device) or (without_e4m3() if s.format == "fp8" else ""):
+    if reason := available.refuses(s.device) or (available.without_e4m3() if s.format == "fp8" else ""):
         return reason
     return available.refuses_rotation(s.rotate)
 

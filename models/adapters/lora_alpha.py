@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..loading.headers import LoadError, read_header
+from ..loading.header_values import LoadError
+from ..loading.headers import read_header
 
 FIELDS: Final = ("lora_alpha", "alpha", "network_alpha", "ss_network_alpha")
 """Texts in the header, the one that counts first."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..llm.gguf_families import check_header
 from ..llm.load import SEEING, load_folder
 from ..llm.spiece import GEMMA_CHAT, load_spiece
-from ..loading.headers import LoadError, read_header, read_json, weight_files
+from ..loading.header_values import LoadError
+from ..loading.headers import read_header, read_json, weight_files
 from ..loading.language_file import check_file, kind_in, read_network, ties
 from ..loading.language_names import HEADLESS, check_folder
 from ..loading.small_files import check_files

@@ -15,7 +15,7 @@ from ..families import FAMILIES
 from ..family import EncoderFacts, Family
 from ..loading.card import component, read_card
 from ..loading.detect import Part
-from ..loading.headers import LoadError
+from ..loading.header_values import LoadError
 from ..loading.lock import imported
 from ..loading.networks import build
 from ..loading.place import Place

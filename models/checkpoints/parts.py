@@ -9,7 +9,8 @@ from ..families import ALL
 from ..family import Family
 from ..loading import detect
 from ..loading.detect import Part, metadata_configs
-from ..loading.headers import LoadError, read_header, read_json
+from ..loading.header_values import LoadError
+from ..loading.headers import read_header, read_json
 from ..loading.language_file import kind_in
 
 ENCODERS: Final = tuple(dict.fromkeys(n.kind for family in ALL for n in family.networks if n.text))

@@ -14,7 +14,8 @@ from typing import Any
 from ..family import Family
 from ..loading.card import card_file, read_card
 from ..loading.detect import Part
-from ..loading.headers import LoadError, read_json
+from ..loading.header_values import LoadError
+from ..loading.headers import read_json
 from ..loading.tokenizers import find_tokenizer, tokenizer_files
 from ..paths import model_roots, names, resolve
 from . import language

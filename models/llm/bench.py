@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from pipegraph.generators import finish
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.quantize import quantized
 
 from .decode import decode

@@ -16,7 +16,8 @@ from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 
 from ..loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
-from ..loading.headers import Header, read_header
+from ..loading.header_values import Header
+from ..loading.headers import read_header
 from ..loading.lock import imported
 from ..loading.pieces import Piece
 from ..loading.reading import Reader

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..loading.headers import Header, LoadError
+from ..loading.header_values import Header, LoadError
 from ..loading.language_names import LAYERS, check_names
 from ..loading.pieces import Piece
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..loading.headers import LoadError
+from ..loading.header_values import LoadError
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .. import paths
-from ..loading.headers import LoadError, read_header, read_json, weight_files
+from ..loading.header_values import LoadError
+from ..loading.headers import read_header, read_json, weight_files
 from ..loading.language_names import check_folder
 from ..loading.small_files import check_files, opened
 from .add import KNOWN

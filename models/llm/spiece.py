@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..loading.headers import LoadError
+from ..loading.header_values import LoadError
 from ..loading.tokenizers import spiece_bytes
 
 if TYPE_CHECKING:

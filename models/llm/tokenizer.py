@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ..loading.headers import LoadError, read_json
+from ..loading.header_values import LoadError
+from ..loading.headers import read_json
 from ..loading.lock import imported
 from ..loading.small_files import check_files, opened
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .headers import LoadError
+from .header_values import LoadError
 
 _LISTED: Final = 5
 """Names that an error lists; the others are counted."""

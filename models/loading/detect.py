@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..paths import pipeline_index
 from .card import component
 from .complete import check_blocks, refuse
-from .headers import Header, LoadError, read_header, read_json, weight_files
+from .header_values import Header, LoadError
+from .headers import read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
 from .recognise import recognise

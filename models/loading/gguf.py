@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pipegraph.limits import HEADER_BYTES, TENSOR_DIMENSIONS
 
-from .headers import BLOCKS, Entry, Header, LoadError, is_shape, refuse_types, stored_bytes
+from .header_values import BLOCKS, Entry, Header, LoadError, is_shape, refuse_types, stored_bytes
 
 _TYPES: Final = (
     "F32 F16 Q4_0 Q4_1 Q4_2 Q4_3 Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL "

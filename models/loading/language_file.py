@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .headers import Header, LoadError
+from .header_values import Header, LoadError
 from .language_names import check_names
 from .lock import imported
 from .pieces import Piece

@@ -10,7 +10,8 @@ import torch
 from ..quantize import count_bytes
 from .complete import check_counts, refuse
 from .filling import Filling, pack_all
-from .headers import LoadError, read_header, read_json, weight_files
+from .header_values import LoadError
+from .headers import read_header, read_json, weight_files
 from .language_names import HEADLESS
 from .lock import LOCK
 from .quantized import pieces_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from .headers import LoadError, stored_bytes
+from .header_values import LoadError, stored_bytes
 
 
 @dataclass(frozen=True, slots=True)

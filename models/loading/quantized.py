@@ -18,7 +18,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
-from .headers import Header, LoadError
+from .header_values import Header, LoadError
 from .pieces import Piece
 
 _FORMATS: Final = {

@@ -16,7 +16,7 @@ from pipegraph.kernels.linear import PackedWeight
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 
-from .headers import BLOCKS, Header, LoadError
+from .header_values import BLOCKS, Header, LoadError
 from .pieces import Piece
 from .quantized import pieces_of
 

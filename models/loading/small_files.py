@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from .headers import LoadError
+from .header_values import LoadError
 
 R = TypeVar("R")
 

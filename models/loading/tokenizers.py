@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from ..paths import hub_cache, hub_snapshot, model_roots
-from .headers import LoadError, read_header
+from .header_values import LoadError
+from .headers import read_header
 from .lock import imported
 from .small_files import check_files, opened
 

@@ -18,7 +18,7 @@ from ..quantize import choice, quantized_rows
 from .building import empty_networks
 from .complete import listed
 from .filling import Filling, Packed, Plain, Stored, Weight, check, fill, owner, place_buffers
-from .headers import LoadError
+from .header_values import LoadError
 from .lock import LOCK
 from .pieces import Piece
 from .reading import Reader

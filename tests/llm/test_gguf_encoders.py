@@ -12,7 +12,7 @@ from pipegraph.kernels.qweight import QWeight
 from pipegraph.models.checkpoints.language import abilities, files_of
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.tokenizer import Tokenizer
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.place import Place
 
 from .gguf_files import write_gguf

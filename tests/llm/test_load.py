@@ -22,7 +22,7 @@ from pipegraph.models.llm.load import files_of, find, load_llm
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 
 from .gguf_files import write_gguf
 

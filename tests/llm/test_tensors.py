@@ -23,7 +23,7 @@ from pipegraph.models.checkpoints.language import files_of as encoder_files_of
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.load import files_of, load_llm
 from pipegraph.models.llm.tokenizer import Tokenizer
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.language_folder import load_network
 from pipegraph.models.loading.place import Place
 

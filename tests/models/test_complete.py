@@ -16,7 +16,7 @@ from torch import Tensor
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.parts import part, parts
 from pipegraph.models.loading.complete import listed
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.networks import build
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"

@@ -17,7 +17,8 @@ from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders
 from pipegraph.models.checkpoints.parts import parts
 from pipegraph.models.checkpoints.source import recommend
-from pipegraph.models.loading.headers import BLOCKS, LoadError, read_header
+from pipegraph.models.loading.header_values import BLOCKS, LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.reading import open_weights
 from pipegraph.models.model import Model

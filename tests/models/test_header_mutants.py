@@ -27,7 +27,8 @@ from pipegraph.models.checkpoints.language import kind_of
 from pipegraph.models.checkpoints.parts import contents, parts
 from pipegraph.models.llm.gguf_families import check_header
 from pipegraph.models.llm.gguf_tokenizer import gguf_tokenizer
-from pipegraph.models.loading.headers import LoadError, read_header
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.language_file import check_file
 from pipegraph.models.loading.reading import open_weights
 

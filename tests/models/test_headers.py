@@ -11,7 +11,8 @@ import pytest
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.parts import parts
 from pipegraph.models.checkpoints.source import recommend
-from pipegraph.models.loading.headers import LoadError, read_header, weight_files
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header, weight_files
 
 
 class Evil:

@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from pipegraph.models.loading.headers import LoadError, read_header
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.quantized import pieces_of
 from pipegraph.models.loading.reading import Reader
 

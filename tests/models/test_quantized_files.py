@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models.checkpoints.load import load_model
-from pipegraph.models.loading.headers import LoadError, read_header
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.quantized import pieces_of
 from pipegraph.models.loading.reading import Reader

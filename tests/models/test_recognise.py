@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 
 from pipegraph.models.checkpoints.load import load_model, load_vae
 from pipegraph.models.checkpoints.parts import part, parts
-from pipegraph.models.loading.headers import LoadError, read_header
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.place import Place
 from pipegraph.models.loading.recognise import recognise
 

@@ -19,7 +19,7 @@ import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.loading import language_file
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.language_file import ties
 from pipegraph.models.loading.place import Place
 from pipegraph.models.text import TextEncoder

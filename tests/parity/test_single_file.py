@@ -18,7 +18,8 @@ from pipegraph.models.checkpoints.parts import parts
 from pipegraph.models.checkpoints.source import checkpoint, recommend
 from pipegraph.models.families.autoencoder_kl import AUTOENCODER_KL
 from pipegraph.models.families.flux import NAMES, network_config
-from pipegraph.models.loading.headers import LoadError, read_header
+from pipegraph.models.loading.header_values import LoadError
+from pipegraph.models.loading.headers import read_header
 from pipegraph.models.loading.networks import build
 from pipegraph.models.loading.pieces import Piece
 from pipegraph.models.loading.place import Place

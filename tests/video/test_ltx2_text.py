@@ -15,7 +15,7 @@ from pipegraph.generators import finish
 from pipegraph.models.adapters.lora import read_lora
 from pipegraph.models.checkpoints import language
 from pipegraph.models.families.ltx.ltx2 import GEMMA, LTX2
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.place import Place
 from pipegraph.nodes.video.ltx2 import _text_files, load_text_encoder
 from pipegraph.nodes.video.ltx_prompt import SHOWN, TOLD, text_generate_ltx2_prompt

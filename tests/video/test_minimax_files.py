@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders, load_vae
-from pipegraph.models.loading.headers import LoadError
+from pipegraph.models.loading.header_values import LoadError
 from pipegraph.nodes.video.minimax import empty_minimax_h3_latent
 
 from ..context import Context

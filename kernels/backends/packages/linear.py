@@ -8,7 +8,6 @@ from torch import Tensor
 from pipegraph.kernels.backends.torch.linear import finish, joined, refuses_w8a8
 from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.dispatch import Backend, register
-from pipegraph.kernels.linear import without_e4m3
 from pipegraph.kernels.linear_values import Activation, LowRank, Signature
 from pipegraph.kernels.quantize_rows import quantize_rows
 from pipegraph.kernels.qweight import QWeight
@@ -38,7 +37,7 @@ def without_fp8() -> str:
     """Why the current device, or what is compiled for ahead of time, has no product of e4m3fn; empty if it has."""
     if not available.AHEAD.get() and not torch.cuda.is_available():
         return "no CUDA device"
-    return without_e4m3()
+    return available.without_e4m3()
 
 
 def _refuses(s: Signature) -> str:

@@ -78,6 +78,13 @@ def architecture() -> str:
     return AHEAD.get() or _current_device()[0]
 
 
+def without_e4m3() -> str:
+    """Why kernels on the current device cannot make or multiply float8 e4m3fn; empty if they can."""
+    arch = architecture()
+    has = int(arch[3:]) >= 89 if arch.startswith("sm_") else arch.startswith((INTERPRETER, "gfx95", "gfx12"))
+    return "" if has else f"{arch} has no e4m3fn"
+
+
 def nearest(arch: str) -> str:
     """The architecture in the tables of configurations that is most like ``arch``: itself, if it is in them."""
     if arch.startswith("gfx"):

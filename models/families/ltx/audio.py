@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ...loading.headers import LoadError
+from ...loading.header_values import LoadError
 from ...loading.networks import build
 from ...media.sound import resampled
 from ...vae.image import Step, Vae, Warn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ...loading.headers import LoadError
+from ...loading.header_values import LoadError
 from ...loading.networks import build
 from ...text import TextEncoder, Tokens
 from ...text_language import LanguageEncoder

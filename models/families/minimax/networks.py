@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...family import Config, LatentFormat, Layout, Network, Pieces
-from ...loading.headers import LoadError
+from ...loading.header_values import LoadError
 from ...loading.names import Names, Renaming, Swapped, Target, blocks, count, present
 from ...loading.pieces import Piece
 
