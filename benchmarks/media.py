@@ -138,10 +138,16 @@ def main() -> None:
             "SaveImage": lambda: out.write_bytes(to_png(image)),
             "Pillow, from float": lambda: pillow_png(image, out),
         }
-        show(f"{FRAMES} frames of {WIDTH}x{HEIGHT}, h264 to h264", cpu_seconds(videos, rounds),
-             {"LoadVideo, SaveVideo": "PyAV", "LoadVideo, frames, SaveVideo": "PyAV with float frames"})  # fmt: skip
-        show("a PNG of 1024x1024", cpu_seconds(pictures, rounds),
-             {"LoadImage": "Pillow, to float", "SaveImage": "Pillow, from float"})  # fmt: skip
+        show(
+            f"{FRAMES} frames of {WIDTH}x{HEIGHT}, h264 to h264",
+            cpu_seconds(videos, rounds),
+            {"LoadVideo, SaveVideo": "PyAV", "LoadVideo, frames, SaveVideo": "PyAV with float frames"},
+        )
+        show(
+            "a PNG of 1024x1024",
+            cpu_seconds(pictures, rounds),
+            {"LoadImage": "Pillow, to float", "SaveImage": "Pillow, from float"},
+        )
 
 
 if __name__ == "__main__":

@@ -44,16 +44,38 @@ class Signature(NamedTuple):
 
 @overload
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[False] = False, precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
-) -> Tensor: ...  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[False] = False,
+    precision: Literal["exact", "fast"] = "exact",
+    backend: str | None = None,
+) -> Tensor: ...
 @overload
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[True], precision: Literal["exact", "fast"] = "exact", backend: str | None = None,
-) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[True],
+    precision: Literal["exact", "fast"] = "exact",
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def attention(
     q: Tensor,
     k: Tensor,
@@ -94,17 +116,36 @@ def attention(
         KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
     """
     key = (
-        q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device,
-        None if mask is None else (mask.shape, mask.dtype), None if bias is None else (bias.shape, bias.dtype),
-        causal, window, return_lse, precision, softcap, None if sinks is None else (sinks.shape, sinks.dtype),
-    )  # fmt: skip
+        q.shape,
+        k.shape,
+        v.shape,
+        (q.dtype, k.dtype, v.dtype),
+        q.device,
+        None if mask is None else (mask.shape, mask.dtype),
+        None if bias is None else (bias.shape, bias.dtype),
+        causal,
+        window,
+        return_lse,
+        precision,
+        softcap,
+        None if sinks is None else (sinks.shape, sinks.dtype),
+    )
     run = OP.pick(key, backend).fn
     if scale is None:
         scale = q.shape[-1] ** -0.5
     out: Result = run(
-        q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, softcap=softcap, sinks=sinks,
+        q,
+        k,
+        v,
+        mask=mask,
+        bias=bias,
+        causal=causal,
+        window=window,
+        scale=scale,
+        softcap=softcap,
+        sinks=sinks,
         return_lse=return_lse,
-    )  # fmt: skip
+    )
     return out
 
 
@@ -131,9 +172,20 @@ def _describe(key: Any) -> Signature:
     if precision not in ("exact", "fast"):
         raise KernelError(f"attention: precision is `exact` or `fast`, not {precision!r}")
     return Signature(
-        tuple(q), tuple(k), tuple(v), dtypes[0], device.type, mask and tuple(mask[0]), bias and tuple(bias[0]), causal,
-        window, lse, precision, softcap is not None, sinks is not None,
-    )  # fmt: skip
+        tuple(q),
+        tuple(k),
+        tuple(v),
+        dtypes[0],
+        device.type,
+        mask and tuple(mask[0]),
+        bias and tuple(bias[0]),
+        causal,
+        window,
+        lse,
+        precision,
+        softcap is not None,
+        sinks is not None,
+    )
 
 
 def check_scores(softcap: float | None, sinks: tuple[tuple[int, ...], torch.dtype] | None, heads: int, op: str) -> None:
@@ -146,9 +198,7 @@ def check_scores(softcap: float | None, sinks: tuple[tuple[int, ...], torch.dtyp
 
 def _sample(device: str, dtype: str) -> Signature:
     shape = (1, 24, 4096, 128)
-    return Signature(
-        shape, shape, shape, getattr(torch, dtype), device, None, None, False, None, False, "exact"
-    )  # fmt: skip
+    return Signature(shape, shape, shape, getattr(torch, dtype), device, None, None, False, None, False, "exact")
 
 
 def _shapes(*shapes: tuple[int, ...]) -> str:
@@ -215,7 +265,11 @@ register(Backend("attention", "torch", sdpa, rank=lambda s: 10, refuses=beyond_t
 register(Backend("attention", "triton", _triton, rank=_triton_rank, refuses=refuses_triton, missing=available.missing))
 register(
     Backend(
-        "attention", "triton-tma", _triton_tma, rank=lambda s: _triton_rank(s) + 1, refuses=_refuses_tma,
+        "attention",
+        "triton-tma",
+        _triton_tma,
+        rank=lambda s: _triton_rank(s) + 1,
+        refuses=_refuses_tma,
         missing=available.missing,
     )
-)  # fmt: skip
+)

@@ -38,16 +38,40 @@ class Signature(NamedTuple):
 
 @overload
 def attention_varlen(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, causal: bool = False,
-    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[False] = False, backend: str | None = None,
-) -> Tensor: ...  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[False] = False,
+    backend: str | None = None,
+) -> Tensor: ...
 @overload
 def attention_varlen(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, causal: bool = False,
-    window: int | None = None, scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[True], backend: str | None = None,
-) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[True],
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def attention_varlen(
     q: Tensor,
     k: Tensor,
@@ -87,17 +111,37 @@ def attention_varlen(
         KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
     """
     key = (
-        q.shape, k.shape, v.shape, (q.dtype, k.dtype, v.dtype), q.device, (cu_q.shape, cu_q.dtype),
-        (cu_k.shape, cu_k.dtype), causal, window, return_lse, softcap,
+        q.shape,
+        k.shape,
+        v.shape,
+        (q.dtype, k.dtype, v.dtype),
+        q.device,
+        (cu_q.shape, cu_q.dtype),
+        (cu_k.shape, cu_k.dtype),
+        causal,
+        window,
+        return_lse,
+        softcap,
         None if sinks is None else (sinks.shape, sinks.dtype),
-    )  # fmt: skip
+    )
     run = OP.pick(key, backend).fn
     if scale is None:
         scale = q.shape[-1] ** -0.5
     out: Result = run(
-        q, k, v, cu_q, cu_k, max_q, max_k, causal=causal, window=window, scale=scale, softcap=softcap, sinks=sinks,
+        q,
+        k,
+        v,
+        cu_q,
+        cu_k,
+        max_q,
+        max_k,
+        causal=causal,
+        window=window,
+        scale=scale,
+        softcap=softcap,
+        sinks=sinks,
         return_lse=return_lse,
-    )  # fmt: skip
+    )
     return out
 
 
@@ -119,15 +163,32 @@ def _describe(key: Any) -> Signature:
         raise KernelError(f"attention_varlen: a window is at least 1 and needs causal=True; got {window}, {causal=}")
     check_scores(softcap, sinks, q[1], "attention_varlen")
     return Signature(
-        tuple(q), tuple(k), tuple(v), dtypes[0], device.type, cu_q[0][0] - 1, causal, window, lse, softcap is not None,
+        tuple(q),
+        tuple(k),
+        tuple(v),
+        dtypes[0],
+        device.type,
+        cu_q[0][0] - 1,
+        causal,
+        window,
+        lse,
+        softcap is not None,
         sinks is not None,
-    )  # fmt: skip
+    )
 
 
 def _one_by_one(
-    attend: Callable[..., Result], q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int,
-    return_lse: bool, options: dict[str, Any],
-) -> Result:  # fmt: skip
+    attend: Callable[..., Result],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    return_lse: bool,
+    options: dict[str, Any],
+) -> Result:
     """Each sequence by an ``attend`` for (B, H, S, D); reads the lengths, for which a GPU has to be waited for."""
     starts_q, starts_k = cu_q.tolist(), cu_k.tolist()
     out = q.new_zeros(*q.shape[:2], v.shape[2])
@@ -151,18 +212,34 @@ def _one_by_one(
 
 
 def varlen_reference(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, return_lse: bool,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    return_lse: bool,
     **options: Any,
-) -> Result:  # fmt: skip
+) -> Result:
     """The definition: each sequence by the reference of ``attention``."""
     options["return_lse"] = return_lse
     return _one_by_one(reference, q, k, v, cu_q, cu_k, max_q, max_k, return_lse, options)
 
 
 def varlen_torch(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, return_lse: bool,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    return_lse: bool,
     **options: Any,
-) -> Result:  # fmt: skip
+) -> Result:
     """Each sequence by torch's fused attention."""
     options["return_lse"] = return_lse
     return _one_by_one(sdpa, q, k, v, cu_q, cu_k, max_q, max_k, return_lse, options)
@@ -178,9 +255,7 @@ def _triton(
 
 def _sample(device: str, dtype: str) -> Signature:
     shapes = (8192, 32, 128), (8192, 8, 128)
-    return Signature(
-        shapes[0], shapes[1], shapes[1], getattr(torch, dtype), device, 8, True, None, False, False, False
-    )  # fmt: skip
+    return Signature(shapes[0], shapes[1], shapes[1], getattr(torch, dtype), device, 8, True, None, False, False, False)
 
 
 OP = define(Op("attention_varlen", _describe, _sample))
@@ -188,7 +263,11 @@ register(Backend("attention_varlen", "reference", varlen_reference, rank=lambda 
 register(Backend("attention_varlen", "torch", varlen_torch, rank=lambda s: 10, refuses=beyond_torch))
 register(
     Backend(
-        "attention_varlen", "triton", _triton, rank=lambda s: available.rank(20), refuses=refuses_triton,
+        "attention_varlen",
+        "triton",
+        _triton,
+        rank=lambda s: available.rank(20),
+        refuses=refuses_triton,
         missing=available.missing,
     )
-)  # fmt: skip
+)

@@ -71,8 +71,16 @@ def grouped_linear(
             raise KernelError("grouped_linear: packed weights must be of one shape and format")
         kind = next(iter(kinds))
     key = (
-        x.shape, x.dtype, x.device, shape, kind, offsets.shape, offsets.dtype, None if bias is None else bias.shape, act
-    )  # fmt: skip
+        x.shape,
+        x.dtype,
+        x.device,
+        shape,
+        kind,
+        offsets.shape,
+        offsets.dtype,
+        None if bias is None else bias.shape,
+        act,
+    )
     out: Tensor = OP.pick(key, backend).fn(x, weights, offsets, bias, act)
     return out
 

@@ -63,11 +63,18 @@ def linear(
         KernelError: shapes or dtypes that do not fit, or an asked-for back end that cannot serve.
     """
     key = (
-        x.shape, x.dtype, x.device, weight.shape,
+        x.shape,
+        x.dtype,
+        x.device,
+        weight.shape,
         weight.dtype if isinstance(weight, Tensor) else (weight.format, getattr(weight, "layout", None)),
-        None if bias is None else bias.shape, low_rank and (low_rank.down.shape, low_rank.up.shape), act,
-        None if gate is None else gate.shape, None if residual is None else residual.shape, precision,
-    )  # fmt: skip
+        None if bias is None else bias.shape,
+        low_rank and (low_rank.down.shape, low_rank.up.shape),
+        act,
+        None if gate is None else gate.shape,
+        None if residual is None else residual.shape,
+        precision,
+    )
     out: Tensor = OP.pick(key, backend).fn(x, weight, bias, low_rank, act, gate, residual)
     return out
 
@@ -99,9 +106,20 @@ def _describe(key: Any) -> Signature:
         raise KernelError(f"linear: precision is `exact` or `fast`, not {precision!r}")
     format, layout = ("plain", None) if stored else kind
     return Signature(
-        tuple(x), tuple(weight), dtype, format, stored, layout, device.type, bias is not None,
-        low_rank[0][0] if low_rank else 0, act, gate and tuple(gate), residual is not None, precision,
-    )  # fmt: skip
+        tuple(x),
+        tuple(weight),
+        dtype,
+        format,
+        stored,
+        layout,
+        device.type,
+        bias is not None,
+        low_rank[0][0] if low_rank else 0,
+        act,
+        gate and tuple(gate),
+        residual is not None,
+        precision,
+    )
 
 
 def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
@@ -113,13 +131,18 @@ def _sample(device: str, dtype: str) -> Signature:
     kind = getattr(torch, dtype)
     return Signature(
         (1, 4096, 3072), (3072, 3072), kind, "plain", kind, None, device, True, 0, None, None, False, "exact"
-    )  # fmt: skip
+    )
 
 
 def _triton(
-    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Tensor | PackedWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     from .backends.triton.linear_weights import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
@@ -147,9 +170,14 @@ def _rank_triton(s: Signature) -> float:
 
 
 def _triton_w8a8(
-    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: QWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     from .backends.triton.linear_q8 import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
@@ -172,17 +200,9 @@ def _rank_triton_w8a8(s: Signature) -> float:
 OP = define(Op("linear", _describe, _sample))
 register(Backend("linear", "reference", reference, rank=lambda s: 0))
 register(Backend("linear", "torch", gemm, rank=lambda s: 10))
-register(
-    Backend("linear", "reference-w8a8", w8a8, rank=lambda s: -1, refuses=refuses_w8a8, numerics="reduced")
-)  # fmt: skip
-register(
-    Backend(
-        "linear", "few-rows", few_rows, rank=_rank_few_rows, refuses=refuses_few_rows, missing=cpu.missing
-    )
-)  # fmt: skip
-register(
-    Backend("linear", "triton", _triton, rank=_rank_triton, refuses=_refuses_triton, missing=available.missing)
-)  # fmt: skip
+register(Backend("linear", "reference-w8a8", w8a8, rank=lambda s: -1, refuses=refuses_w8a8, numerics="reduced"))
+register(Backend("linear", "few-rows", few_rows, rank=_rank_few_rows, refuses=refuses_few_rows, missing=cpu.missing))
+register(Backend("linear", "triton", _triton, rank=_rank_triton, refuses=_refuses_triton, missing=available.missing))
 register(
     Backend(
         "linear",

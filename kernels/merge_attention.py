@@ -107,7 +107,11 @@ register(Backend("merge_attention", "reference", merge_reference, rank=lambda s:
 register(Backend("merge_attention", "torch", merge_torch, rank=lambda s: 10))
 register(
     Backend(
-        "merge_attention", "triton", _triton, rank=lambda s: available.rank(20), refuses=_refuses_triton,
+        "merge_attention",
+        "triton",
+        _triton,
+        rank=lambda s: available.rank(20),
+        refuses=_refuses_triton,
         missing=available.missing,
     )
-)  # fmt: skip
+)

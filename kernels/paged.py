@@ -55,18 +55,38 @@ class AppendSignature(NamedTuple):
 
 @overload
 def paged_decode(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *,
-    k_scale: Tensor | None = None, v_scale: Tensor | None = None, window: int | None = None,
-    scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[False] = False, backend: str | None = None,
-) -> Tensor: ...  # fmt: skip
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None = None,
+    v_scale: Tensor | None = None,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[False] = False,
+    backend: str | None = None,
+) -> Tensor: ...
 @overload
 def paged_decode(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *,
-    k_scale: Tensor | None = None, v_scale: Tensor | None = None, window: int | None = None,
-    scale: float | None = None, softcap: float | None = None, sinks: Tensor | None = None,
-    return_lse: Literal[True], backend: str | None = None,
-) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None = None,
+    v_scale: Tensor | None = None,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    return_lse: Literal[True],
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def paged_decode(
     q: Tensor,
     k_cache: Tensor,
@@ -105,16 +125,32 @@ def paged_decode(
         KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
     """
     key = (
-        q.shape, q.dtype, q.device, *(_pair(x) for x in (k_cache, v_cache, block_table, seq_lens, k_scale, v_scale)),
-        window, softcap, _pair(sinks), return_lse,
-    )  # fmt: skip
+        q.shape,
+        q.dtype,
+        q.device,
+        *(_pair(x) for x in (k_cache, v_cache, block_table, seq_lens, k_scale, v_scale)),
+        window,
+        softcap,
+        _pair(sinks),
+        return_lse,
+    )
     run = DECODE.pick(key, backend).fn
     if scale is None:
         scale = q.shape[-1] ** -0.5
     out: Result = run(
-        q, k_cache, v_cache, block_table, seq_lens, k_scale=k_scale, v_scale=v_scale, window=window, scale=scale,
-        softcap=softcap, sinks=sinks, return_lse=return_lse,
-    )  # fmt: skip
+        q,
+        k_cache,
+        v_cache,
+        block_table,
+        seq_lens,
+        k_scale=k_scale,
+        v_scale=v_scale,
+        window=window,
+        scale=scale,
+        softcap=softcap,
+        sinks=sinks,
+        return_lse=return_lse,
+    )
     return out
 
 
@@ -170,9 +206,18 @@ def _describe(key: Any) -> Signature:
         raise KernelError(f"paged_decode: a window is at least 1, not {window}")
     check_scores(softcap, sinks, q[1], "paged_decode")
     return Signature(
-        tuple(q), tuple(k_cache[0]), tuple(v_cache[0]), dtype, k_cache[1], device.type, table[0][1], window, lse,
-        softcap is not None, sinks is not None,
-    )  # fmt: skip
+        tuple(q),
+        tuple(k_cache[0]),
+        tuple(v_cache[0]),
+        dtype,
+        k_cache[1],
+        device.type,
+        table[0][1],
+        window,
+        lse,
+        softcap is not None,
+        sinks is not None,
+    )
 
 
 def _describe_append(key: Any) -> AppendSignature:
@@ -202,10 +247,20 @@ def _check_cache(
 
 
 def _decode_few_rows(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *, k_scale: Tensor | None,
-    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
     return_lse: bool,
-) -> Result:  # fmt: skip
+) -> Result:
     from .backends.cpu.paged import paged_decode as run
 
     ks, vs = (x if x is None else x.float().contiguous() for x in (k_scale, v_scale))
@@ -226,9 +281,15 @@ def _rank_few_rows(s: Signature) -> float:
 
 
 def _append_few_rows(
-    k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, *, k_scale: Tensor | None,
+    k: Tensor,
+    v: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    *,
+    k_scale: Tensor | None,
     v_scale: Tensor | None,
-) -> None:  # fmt: skip
+) -> None:
     if not (k_cache.is_contiguous() and v_cache.is_contiguous()):
         return append_torch(k, v, k_cache, v_cache, slots, k_scale=k_scale, v_scale=v_scale)
     from .backends.cpu.paged import kv_append as run
@@ -273,16 +334,24 @@ register(Backend("paged_decode", "reference", decode_reference, rank=lambda s: 0
 register(Backend("paged_decode", "torch", decode_torch, rank=lambda s: 10, refuses=beyond_torch))
 register(
     Backend(
-        "paged_decode", "few-rows", _decode_few_rows, rank=_rank_few_rows, refuses=_refuses_few_rows,
+        "paged_decode",
+        "few-rows",
+        _decode_few_rows,
+        rank=_rank_few_rows,
+        refuses=_refuses_few_rows,
         missing=cpu.missing,
     )
-)  # fmt: skip
+)
 register(
     Backend(
-        "paged_decode", "triton", _decode_triton, rank=lambda s: available.rank(20), refuses=_refuses_triton,
+        "paged_decode",
+        "triton",
+        _decode_triton,
+        rank=lambda s: available.rank(20),
+        refuses=_refuses_triton,
         missing=available.missing,
     )
-)  # fmt: skip
+)
 APPEND = define(Op("kv_append", _describe_append, _sample_append))
 register(Backend("kv_append", "reference", append_reference, rank=lambda s: 0))
 register(Backend("kv_append", "torch", append_torch, rank=lambda s: 10))
@@ -290,10 +359,14 @@ register(
     Backend(
         "kv_append", "few-rows", _append_few_rows, rank=lambda s: 20, refuses=_refuses_few_rows, missing=cpu.missing
     )
-)  # fmt: skip
+)
 register(
     Backend(
-        "kv_append", "triton", _append_triton, rank=lambda s: available.rank(20), refuses=_refuses_triton,
+        "kv_append",
+        "triton",
+        _append_triton,
+        rank=lambda s: available.rank(20),
+        refuses=_refuses_triton,
         missing=available.missing,
     )
-)  # fmt: skip
+)

@@ -61,10 +61,19 @@ def qk_norm_rope(
         The new q and k, in the dtype of q.
     """
     key = (
-        q.shape, k.shape, q.dtype, k.dtype, q.device, cos.shape, sin.shape, None if positions is None else
-        (positions.shape, positions.dtype), None if q_weight is None else q_weight.shape,
-        None if k_weight is None else k_weight.shape, eps is not None, interleaved,
-    )  # fmt: skip
+        q.shape,
+        k.shape,
+        q.dtype,
+        k.dtype,
+        q.device,
+        cos.shape,
+        sin.shape,
+        None if positions is None else (positions.shape, positions.dtype),
+        None if q_weight is None else q_weight.shape,
+        None if k_weight is None else k_weight.shape,
+        eps is not None,
+        interleaved,
+    )
     out: tuple[Tensor, Tensor] = OP.pick(key, backend).fn(
         q, k, q_weight, k_weight, cos, sin, eps, interleaved, positions
     )
@@ -97,9 +106,7 @@ def angles(table: Tensor, positions: Tensor | None) -> Tensor:
     return table[None, None] if table.ndim == 2 else table[:, None]
 
 
-def _one(
-    x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool
-) -> Tensor:  # fmt: skip
+def _one(x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool) -> Tensor:
     wide = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
     cos, sin = cos.to(wide), sin.to(wide)
     if eps is not None:
@@ -118,26 +125,38 @@ def _one(
 
 
 def reference(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool, positions: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+    positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """The definition in float32 (float64 for float64), rounded once at the end."""
     c, s = angles(cos, positions), angles(sin, positions)
     return _one(q, q_weight, c, s, eps, interleaved), _one(k, k_weight, c, s, eps, interleaved)
 
 
 def fused(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool, positions: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+    positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """The same with torch's own norm and products in place."""
     c, s = angles(cos, positions), angles(sin, positions)
     return _quick(q, q_weight, c, s, eps, interleaved), _quick(k, k_weight, c, s, eps, interleaved)
 
 
-def _quick(
-    x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool
-) -> Tensor:  # fmt: skip
+def _quick(x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool) -> Tensor:
     work = torch.float64 if x.dtype == torch.float64 else torch.float32
     wide = x.to(work)
     if eps is not None:
@@ -157,9 +176,16 @@ def _quick(
 
 
 def few_rows(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool, positions: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+    positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """On a CPU, compiled: for decoding a token or a few."""
     from .backends.cpu.heads import qk_norm_rope
 
@@ -174,9 +200,16 @@ def _refuses_few_rows(s: Signature) -> str:
 
 
 def _triton(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool, positions: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+    positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     from .backends.triton.norms import qk_norm_rope
 
     return qk_norm_rope(q, k, q_weight, k_weight, cos, sin, eps, interleaved, positions)
@@ -198,10 +231,14 @@ register(Backend("qk_norm_rope", "reference", reference, rank=lambda s: 0))
 register(Backend("qk_norm_rope", "torch", fused, rank=lambda s: 10))
 register(
     Backend(
-        "qk_norm_rope", "few-rows", few_rows, rank=lambda s: 20 if s.q[0] * s.q[2] <= cpu.FEW else 5,
-        refuses=_refuses_few_rows, missing=cpu.missing,
+        "qk_norm_rope",
+        "few-rows",
+        few_rows,
+        rank=lambda s: 20 if s.q[0] * s.q[2] <= cpu.FEW else 5,
+        refuses=_refuses_few_rows,
+        missing=cpu.missing,
     )
-)  # fmt: skip
+)
 register(
     Backend(
         "qk_norm_rope",

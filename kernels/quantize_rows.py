@@ -42,7 +42,7 @@ class Signature(NamedTuple):
 
 def quantize_rows(
     x: Tensor, format: Format = "int8", *, rotate: int | None = None, backend: str | None = None
-) -> QRows:  # fmt: skip
+) -> QRows:
     """Quantize over the last dimension: scale = largest magnitude / 127 (448 for fp8), value = round(x / scale).
 
     A row of zeros gets zeros and a small scale; NaN in a row gives a scale of NaN.

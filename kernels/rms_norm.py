@@ -56,9 +56,12 @@ def rms_norm(
         (..., N) in the dtype of x, and with ``residual`` also the sum.
     """
     key = (
-        x.shape, x.dtype, x.device, None if weight is None else weight.shape,
+        x.shape,
+        x.dtype,
+        x.device,
+        None if weight is None else weight.shape,
         None if residual is None else (residual.shape, residual.dtype),
-    )  # fmt: skip
+    )
     out: Result = OP.pick(key, backend).fn(x, weight, eps, residual)
     return out
 

@@ -122,9 +122,15 @@ def uniform(seed: Tensor, offset: Tensor) -> Tensor:
 
 
 def _draw(
-    logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor, seed: Tensor, offset: Tensor,
+    logits: Tensor,
+    temperature: Tensor,
+    top_k: Tensor,
+    top_p: Tensor,
+    min_p: Tensor,
+    seed: Tensor,
+    offset: Tensor,
     work: torch.dtype,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     wide = logits.to(work)
     best = wide.argmax(-1)
     greedy = temperature <= 0

@@ -72,7 +72,7 @@ class Report:
 
 def conformance(
     op: str, backend: str, device: str = "cpu", *, dtypes: Sequence[torch.dtype] = DTYPES, every: int = 1
-) -> Report:  # fmt: skip
+) -> Report:
     """Run every case of an op on one of its back ends.
 
     A case that the back end refuses counts neither way; if it refuses all, it has not passed.

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from .sampling.model_sampling import ModelSampling
 
 VAE_LATENTS: Final = (
-    "concat_latent_image", "vace_inactive", "vace_reactive", "control_latent", "reference_latent",
-)  # fmt: skip
+    "concat_latent_image",
+    "vace_inactive",
+    "vace_reactive",
+    "control_latent",
+    "reference_latent",
+)
 """Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire, or tuples of them."""
 
 
@@ -189,9 +193,10 @@ class Model:
             groups.setdefault(entry.batch_key(), []).append(i)
         denoised: dict[int, Tensor] = {}
         reused = cached is not None and cached.begin(
-            self.sampling.network_input(sigma, x), float(sigma.max()),
+            self.sampling.network_input(sigma, x),
+            float(sigma.max()),
             frozenset(tuple(id(prepared[i]) for i in members) for members in groups.values()),
-        )  # fmt: skip
+        )
         with self._adapted():
             for members in groups.values():
                 found = self._predict_together(x, sigma, [prepared[i] for i in members], cached, reused=reused)

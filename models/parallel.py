@@ -40,9 +40,12 @@ def together(rank: int, count: int, store: Path, device: str) -> Iterator[None]:
     if where.type == "cuda":
         torch.cuda.set_device(where)
     distributed.init_process_group(
-        "nccl" if where.type == "cuda" else "gloo", init_method=f"file://{store}", rank=rank, world_size=count,
+        "nccl" if where.type == "cuda" else "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=count,
         timeout=_FOREVER,
-    )  # fmt: skip
+    )
     try:
         with holding(_device, where.type):
             yield
@@ -75,8 +78,9 @@ def share(network: nn.Module, possible: bool) -> nn.Module:
     model: Any = network
     count, rank = distributed.get_world_size(), distributed.get_rank()
     ring = model.config.num_attention_heads % count != 0
-    degrees = {"ring_degree": count, "ring_anything": True} if ring else {
-        "ulysses_degree": count, "ulysses_anything": True}  # fmt: skip
+    degrees = (
+        {"ring_degree": count, "ring_anything": True} if ring else {"ulysses_degree": count, "ulysses_anything": True}
+    )
     # "Anything": of any length; the last process may have fewer tokens.
     split = ContextParallelConfig(**degrees)
     config = ParallelConfig(context_parallel_config=split)

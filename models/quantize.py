@@ -32,8 +32,17 @@ OUTPUT: Final = "lm_head"
 fewer, with q8 and w4, and what goes in is never rounded."""
 GROUP: Final = 32
 FRAGILE: Final = (
-    "*embed*", "*norm*", "*modulation*", "*adaLN*", "*.gate", "*router*", "lm_head", "proj_in", "proj_out", "final*",
-)  # fmt: skip
+    "*embed*",
+    "*norm*",
+    "*modulation*",
+    "*adaLN*",
+    "*.gate",
+    "*router*",
+    "lm_head",
+    "proj_in",
+    "proj_out",
+    "final*",
+)
 """Patterns of layers that are not quantized, where a family names no others."""
 _LEAST_BLOCK: Final = 16
 _FAST: Final = ("q8", "fp8", "fp8_e4m3fn_fast")

@@ -107,9 +107,15 @@ class _Check(NodeCheck):
                 uses[id] = uses[id]._replace(inputs={**uses[id].inputs, **values})
             graph = replace(graph, nodes=uses)
         checked = CheckedGraph(
-            graph=graph, catalog=self.catalog, nodes=nodes, roots=roots, inputs=self.inputs,
-            outputs=outputs, seeds=self.seeds, access=self.access,
-        )  # fmt: skip
+            graph=graph,
+            catalog=self.catalog,
+            nodes=nodes,
+            roots=roots,
+            inputs=self.inputs,
+            outputs=outputs,
+            seeds=self.seeds,
+            access=self.access,
+        )
         return checked if self.open_inputs else settled(checked)
 
     # What the call gives

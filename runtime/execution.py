@@ -157,9 +157,10 @@ class Execution:
             "maybe": [steps[i].node.id for i in self.maybe(wanted)],
             "cached": [*self.cached],
             "merged": self.plan.merged,
-            "resolved": [{"node": r.node, "input": r.input, "value": r.value, "source": r.source}
-                         for r in self.plan.resolved],
-        }  # fmt: skip
+            "resolved": [
+                {"node": r.node, "input": r.input, "value": r.value, "source": r.source} for r in self.plan.resolved
+            ],
+        }
         self.log.emit("plan", data=data)
         for message in self.plan.warnings:
             self.warn("", "", message)

@@ -69,8 +69,10 @@ class FileHashes:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         after = os.stat(path)
         same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
-            after.st_size, after.st_mtime_ns, after.st_ctime_ns,
-        )  # fmt: skip
+            after.st_size,
+            after.st_mtime_ns,
+            after.st_ctime_ns,
+        )
         if same and time.time_ns() - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
             self._new[key] = found
         return found

@@ -31,7 +31,7 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-)  # fmt: skip
+)
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
@@ -127,9 +127,19 @@ def node(
             raise DeclarationError(spec["where"], f"node `{id}` has no category", fix)
         words = title or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", id)
         fn.node_spec = NodeSpec(  # type: ignore[attr-defined]
-            id=id, category=category, title=words, effect=effect, version=version, output_node=output_node,
-            check=check, recommend=recommend, changes=changes or {}, check_model=check_model, size=size, **spec,
-        )  # fmt: skip
+            id=id,
+            category=category,
+            title=words,
+            effect=effect,
+            version=version,
+            output_node=output_node,
+            check=check,
+            recommend=recommend,
+            changes=changes or {},
+            check_model=check_model,
+            size=size,
+            **spec,
+        )
         return fn
 
     return declare
@@ -191,7 +201,7 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
     outs = _output_ports(result, where, label, output)
     return dict(
         fn=fn, inputs=inputs, outputs=outs, doc=doc, context=context, streams=streams, groups=groups, where=where
-    )  # fmt: skip
+    )
 
 
 def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", default: Any = MISSING) -> Port:

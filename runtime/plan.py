@@ -175,9 +175,12 @@ def _unwatched(node: CheckedNode) -> list[str]:
     return [
         name
         for name, value in node.values.items()
-        if type(value) is str and ports[name].type == "STRING" and not (ports[name].multiline or ports[name].file_name)
-        and {"/", "\\", "."} & {*value} and os.path.isfile(os.path.expanduser(value))
-    ]  # fmt: skip
+        if type(value) is str
+        and ports[name].type == "STRING"
+        and not (ports[name].multiline or ports[name].file_name)
+        and {"/", "\\", "."} & {*value}
+        and os.path.isfile(os.path.expanduser(value))
+    ]
 
 
 def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[int]]:

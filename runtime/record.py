@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _PACKAGES: Final = (
-    "pipegraph", "torch", "diffusers", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "pillow", "av",
+    "pipegraph",
+    "torch",
+    "diffusers",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "scipy",
+    "pillow",
+    "av",
     "triton",
-)  # fmt: skip
+)
 
 
 @cache

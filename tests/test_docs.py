@@ -118,10 +118,16 @@ def test_the_operations_of_the_kernels_page_run() -> None:
     first, *_ = blocks(ROOT / "docs" / "kernels.md", "python")
     rows = torch.randn(4, 32)
     names: dict[str, object] = {
-        "q": rows.view(1, 2, 2, 32), "k": rows.view(1, 2, 2, 32), "v": rows.view(1, 2, 2, 32), "x": rows,
-        "mask": torch.ones(2, 2, dtype=torch.bool), "weight": torch.randn(32, 32), "bias": torch.zeros(32),
-        "down": torch.randn(2, 32), "up": torch.randn(32, 2),
-    }  # fmt: skip
+        "q": rows.view(1, 2, 2, 32),
+        "k": rows.view(1, 2, 2, 32),
+        "v": rows.view(1, 2, 2, 32),
+        "x": rows,
+        "mask": torch.ones(2, 2, dtype=torch.bool),
+        "weight": torch.randn(32, 32),
+        "bias": torch.zeros(32),
+        "down": torch.randn(2, 32),
+        "up": torch.randn(32, 2),
+    }
     exec(first, names)
     assert isinstance(names["o"], torch.Tensor) and names["o"].shape == (1, 2, 2, 32)
 

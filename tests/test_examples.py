@@ -49,9 +49,12 @@ def test_the_other_nodes_of_the_page_load(tmp_path: Path, monkeypatch: pytest.Mo
             "pick": {"class_type": "PickWord", "inputs": {"text": "b a c", "count": 5, "seed": None}},
         },
         "outputs": {
-            "left": ["cut", "left"], "right": ["cut", 1], "lines": ["count", "lines"], "words": ["pick", "word"],
+            "left": ["cut", "left"],
+            "right": ["cut", 1],
+            "lines": ["count", "lines"],
+            "words": ["pick", "word"],
         },
-    }  # fmt: skip
+    }
     workflow = pg.load(graph, nodes=[tmp_path / "nodes.py"], out=tmp_path / "out")
     result = workflow.run()
     assert result["lines"] == 2 and len(result["words"].split()) == 5 and "pick.seed" in result.record["seeds"]

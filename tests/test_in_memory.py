@@ -167,9 +167,11 @@ def test_a_picture_where_no_file_is_named() -> None:
         pg.load(LOAD).run({"save.images": value, "nope.x": value}, image=value, text=value, imgae=value)
     found = [(p.code, p.input) for p in error.value.problems]
     assert sorted(found) == [
-        ("bad_picture", "save.images"), ("bad_picture", "text"), ("unknown_override", ""),
+        ("bad_picture", "save.images"),
+        ("bad_picture", "text"),
+        ("unknown_override", ""),
         ("unknown_run_input", "imgae"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

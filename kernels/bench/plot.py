@@ -10,9 +10,15 @@ from .run import Bench, Row
 
 LINE, LEFT, WIDE, EDGE = 18, 430, 460, 14
 COLOURS: Final = {
-    "torch": "#8a8f98", "cudnn": "#5b6b82", "flash-attn": "#b0863b", "flashinfer": "#7d6bb0", "scaled-mm": "#9a6d62",
-    "triton": "#2f7fd0", "triton-tma": "#1b4f9c", "triton-w8a8": "#2f9d6a",
-}  # fmt: skip
+    "torch": "#8a8f98",
+    "cudnn": "#5b6b82",
+    "flash-attn": "#b0863b",
+    "flashinfer": "#7d6bb0",
+    "scaled-mm": "#9a6d62",
+    "triton": "#2f7fd0",
+    "triton-tma": "#1b4f9c",
+    "triton-w8a8": "#2f9d6a",
+}
 
 
 def plot(bench: Bench, path: Path) -> None:

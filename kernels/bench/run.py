@@ -130,9 +130,18 @@ def measure(subject: Subject, device: torch.device, ceilings: dict[str, float]) 
     floor = 1e3 * max(subject.flops / ceilings[subject.product] / 1e12, subject.bytes / ceilings["copy"] / 1e9)
     for name, times in interleaved(calls, device, graph=subject.graph).items():
         yield Row(
-            subject.op, subject.shape, name, times.median, times.p10, times.p90, errors[name],
-            subject.flops / times.median / 1e9, subject.bytes / times.median / 1e6, floor, floor / times.median,
-        )  # fmt: skip
+            subject.op,
+            subject.shape,
+            name,
+            times.median,
+            times.p10,
+            times.p90,
+            errors[name],
+            subject.flops / times.median / 1e9,
+            subject.bytes / times.median / 1e6,
+            floor,
+            floor / times.median,
+        )
 
 
 def _bound(subject: Subject, name: str) -> float:
@@ -155,8 +164,11 @@ def measure_ceilings(make: Maker) -> dict[str, float]:
     x, y = make(side, side), make(side, side)
     small = make(16)
     calls: dict[str, Call] = {
-        "copy": lambda: b.copy_(a), "half": lambda: x @ y.T, "launch": lambda: small.add_(1), **_eight_bit(x, y)
-    }  # fmt: skip
+        "copy": lambda: b.copy_(a),
+        "half": lambda: x @ y.T,
+        "launch": lambda: small.add_(1),
+        **_eight_bit(x, y),
+    }
     times = interleaved(calls, make.device)
     work = {name: 2e-9 * side**3 for name in ("half", "int8", "fp8")} | {"copy": 8e-6 * n}
     found = {name: t.median if name == "launch" else work[name] / t.median for name, t in times.items()}
@@ -190,9 +202,13 @@ def environment(device: torch.device) -> dict[str, str]:
         name, capability = torch.cuda.get_device_name(), ".".join(map(str, torch.cuda.get_device_capability()))
     versions = {p: version_of(p) for p in ("pipegraph", "triton", "flash-attn", "flashinfer-python", "sageattention")}
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "device": name, "capability": capability,
-        "torch": torch.__version__, "cuda": str(torch.version.cuda or torch.version.hip or ""), **versions,
-    }  # fmt: skip
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": name,
+        "capability": capability,
+        "torch": torch.__version__,
+        "cuda": str(torch.version.cuda or torch.version.hip or ""),
+        **versions,
+    }
 
 
 HEAD: Final = f"{'op':13} {'shape':34} {'back end':13} {'ms':>9} {'TFLOPS':>8} {'GB/s':>8} {'of floor':>8} {'error':>8}"

@@ -81,16 +81,34 @@ def attend(
     from diffusers.models.attention_dispatch import _templated_context_parallel_attention as attend_together
 
     out: Tensor = attend_together(
-        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, forward_op=_attend_part,
-        backward_op=None, _parallel_config=_parallel_config,
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        attn_mask,
+        dropout_p,
+        is_causal,
+        scale,
+        enable_gqa,
+        forward_op=_attend_part,
+        backward_op=None,
+        _parallel_config=_parallel_config,
+    )
     return out
 
 
 def _attend_part(
-    ctx: Any, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool, return_lse: bool, **_: Any,
-) -> Any:  # fmt: skip
+    ctx: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+    return_lse: bool,
+    **_: Any,
+) -> Any:
     """What context parallelism asks of a back end: attention, and its log-sum-exp (B, S, H) for a ring."""
     out, lse = _attend(query, key, value, attn_mask, dropout_p, is_causal, scale, return_lse)
     return (out, lse) if return_lse else out

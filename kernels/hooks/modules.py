@@ -51,9 +51,7 @@ class KernelLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) -> (..., out_features)"""
-        return linear(
-            input, self.weight, self.bias, low_rank=_side_paths.get().get(self), precision=self.precision
-        )  # fmt: skip
+        return linear(input, self.weight, self.bias, low_rank=_side_paths.get().get(self), precision=self.precision)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]

@@ -79,7 +79,5 @@ def attend(
     if attention_mask is not None and attention_mask.dtype != torch.bool:
         mask, bias = None, attention_mask if position_bias is None else position_bias + attention_mask
     causal = is_causal and attention_mask is None and query.shape[2] > 1
-    out = attention(
-        query, key, value, mask=mask, bias=bias, causal=causal, scale=scaling, softcap=softcap, sinks=s_aux
-    )  # fmt: skip
+    out = attention(query, key, value, mask=mask, bias=bias, causal=causal, scale=scaling, softcap=softcap, sinks=s_aux)
     return out.transpose(1, 2).contiguous(), None

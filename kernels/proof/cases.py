@@ -200,9 +200,16 @@ def linear() -> Iterator[Case]:
     yield Case("activation, gate and residual", dict(x=draw(2, 9, 64), weight=draw(48, 64), bias=draw(48)) | ends)
     yield Case("silu", dict(x=draw(9, 64), weight=draw(48, 64), act="silu"))
     packed: list[tuple[str, dict[str, Any]]] = [
-        ("q8", {}), ("q8", dict(rotate=64)), ("q8", dict(group=32)), ("fp8", {}), ("fp8", dict(rotate=16)),
-        ("w4", dict(group=32)), ("w4", dict(group=64)), ("w4", dict(group=128)), ("w4", dict(group=32, rotate=128)),
-    ]  # fmt: skip
+        ("q8", {}),
+        ("q8", dict(rotate=64)),
+        ("q8", dict(group=32)),
+        ("fp8", {}),
+        ("fp8", dict(rotate=16)),
+        ("w4", dict(group=32)),
+        ("w4", dict(group=64)),
+        ("w4", dict(group=128)),
+        ("w4", dict(group=32, rotate=128)),
+    ]
     for format, how in packed:
         held = QWeight.quantize(draw(48, 256).float(), format, **how)  # type: ignore[arg-type]
         what = " ".join([format, *(f"{k} {v}" for k, v in how.items())])
@@ -338,9 +345,16 @@ def sample() -> Iterator[Case]:
     logits = draw(16, 1000) * 3
     seeds = dict(seed=torch.arange(16), offset=torch.arange(16) * 7)
     settings: list[dict[str, Any]] = [
-        {}, dict(temperature=0.0), dict(temperature=0.7), dict(top_k=5), dict(top_p=0.8), dict(min_p=0.1),
-        dict(temperature=1.3, top_k=50, top_p=0.9, min_p=0.02), dict(top_k=1), dict(top_k=2000),
-    ]  # fmt: skip
+        {},
+        dict(temperature=0.0),
+        dict(temperature=0.7),
+        dict(top_k=5),
+        dict(top_p=0.8),
+        dict(min_p=0.1),
+        dict(temperature=1.3, top_k=50, top_p=0.9, min_p=0.02),
+        dict(top_k=1),
+        dict(top_k=2000),
+    ]
     for how in settings:
         yield Case(", ".join(f"{k} {v}" for k, v in how.items()) or "as it is", dict(logits=logits) | seeds | how)
     hidden = logits.clone()

@@ -36,11 +36,12 @@ _SHOWN = 5
 _ROWS = 4096
 """Rows of a table that are changed at a time."""
 _ELSEWHERE = {
-    "vision_model_": "eyes that are not read", "multi_modal_projector_": "eyes that are not read",
+    "vision_model_": "eyes that are not read",
+    "multi_modal_projector_": "eyes that are not read",
     "video_embeddings_connector_": "text connectors, which the model has not",
     "audio_embeddings_connector_": "text connectors, which the model has not",
     "text_embedding_projection_": "text connectors, which the model has not",
-}  # fmt: skip
+}
 """How names begin of layers that files have and the parts they are written for have not here: they are left out."""
 
 

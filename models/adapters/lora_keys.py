@@ -46,8 +46,13 @@ _FOLDERS: Final = {
 }
 _NAMELESS: Final = "text_encoders.transformer."
 _NETWORK_PREFIXES: Final = (
-    "model.diffusion_model.", "diffusion_model.", "transformer.", "unet.", "lora_unet_", "lora_transformer_",
-)  # fmt: skip
+    "model.diffusion_model.",
+    "diffusion_model.",
+    "transformer.",
+    "unet.",
+    "lora_unet_",
+    "lora_transformer_",
+)
 
 
 class Key(NamedTuple):

@@ -32,9 +32,11 @@ _PREPARATION: Final = "processor/preprocessor_config.json"
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
 """The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
 _OF_QWEN3: Final = {
-    "patch_size": 16, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
+    "patch_size": 16,
+    "image_mean": [0.5] * 3,
+    "image_std": [0.5] * 3,
     "size": {"shortest_edge": 65536, "longest_edge": 16777216},
-}  # fmt: skip
+}
 """The same of Qwen3-VL."""
 CHATS: Final = {"gemma3_text": GEMMA_CHAT}
 """Chat templates of the kinds whose files may carry a SentencePiece model."""

@@ -75,8 +75,9 @@ def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEn
         card = card or read_card(path)
         usable = [k for k in found if k in wanted and wanted[k].name not in encoders]
         if not usable:
-            raise LoadError(f"{name} holds no further text encoder of {family.title} "
-                            f"({', '.join(e.name for e in family.encoders)})")  # fmt: skip
+            raise LoadError(
+                f"{name} holds no further text encoder of {family.title} ({', '.join(e.name for e in family.encoders)})"
+            )
         for kind in usable:
             facts, network = wanted[kind], found[kind]
             folder = find_tokenizer(family, facts, network.origin)
@@ -144,6 +145,12 @@ def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place
 
 
 __all__ = [
-    "Family", "Place", "load_checkpoint", "load_clip_vision", "load_control_net", "load_model", "load_text_encoders",
+    "Family",
+    "Place",
+    "load_checkpoint",
+    "load_clip_vision",
+    "load_control_net",
+    "load_model",
+    "load_text_encoders",
     "load_vae",
-]  # fmt: skip
+]

@@ -104,9 +104,14 @@ AUTOENCODER_KL = Network(
     ),
     config=vae_config,
     base={
-        "in_channels": 3, "out_channels": 3, "norm_num_groups": 32, "sample_size": 1024, "scaling_factor": 0.3611,
-        "shift_factor": 0.1159, "mid_block_add_attention": True,
+        "in_channels": 3,
+        "out_channels": 3,
+        "norm_num_groups": 32,
+        "sample_size": 1024,
+        "scaling_factor": 0.3611,
+        "shift_factor": 0.1159,
+        "mid_block_add_attention": True,
     },
     latent=latent,
     value="pipegraph.models.vae.image:Vae",
-)  # fmt: skip
+)

@@ -49,14 +49,23 @@ def _ggml(feed_forward: str) -> dict[str, Any]:
     return {
         "token_embd": "shared",
         "enc.output_norm": "encoder.final_layer_norm",
-        **blocks("enc.blk.*", "encoder.block.*", {
-            "attn_q": "layer.0.SelfAttention.q", "attn_k": "layer.0.SelfAttention.k",
-            "attn_v": "layer.0.SelfAttention.v", "attn_o": "layer.0.SelfAttention.o",
-            "attn_rel_b": "layer.0.SelfAttention.relative_attention_bias", "attn_norm": "layer.0.layer_norm",
-            "ffn_gate": "layer.1.DenseReluDense.wi_0", "ffn_up": f"layer.1.DenseReluDense.{feed_forward}",
-            "ffn_down": "layer.1.DenseReluDense.wo", "ffn_norm": "layer.1.layer_norm",
-        }),
-    }  # fmt: skip
+        **blocks(
+            "enc.blk.*",
+            "encoder.block.*",
+            {
+                "attn_q": "layer.0.SelfAttention.q",
+                "attn_k": "layer.0.SelfAttention.k",
+                "attn_v": "layer.0.SelfAttention.v",
+                "attn_o": "layer.0.SelfAttention.o",
+                "attn_rel_b": "layer.0.SelfAttention.relative_attention_bias",
+                "attn_norm": "layer.0.layer_norm",
+                "ffn_gate": "layer.1.DenseReluDense.wi_0",
+                "ffn_up": f"layer.1.DenseReluDense.{feed_forward}",
+                "ffn_down": "layer.1.DenseReluDense.wo",
+                "ffn_norm": "layer.1.layer_norm",
+            },
+        ),
+    }
 
 
 T5_NAMES = Renaming(_t5_tensors)
@@ -126,20 +135,39 @@ CLIP_L = Network(
     layouts=(Layout(_is_clip, Prefix("text_model.")),),
     config=clip_config,
     base={
-        "vocab_size": 49408, "hidden_size": 768, "intermediate_size": 3072, "projection_dim": 768,
-        "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 77, "hidden_act": "quick_gelu",
-        "layer_norm_eps": 1e-05, "attention_dropout": 0.0, "bos_token_id": 49406, "eos_token_id": 49407,
+        "vocab_size": 49408,
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "projection_dim": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "max_position_embeddings": 77,
+        "hidden_act": "quick_gelu",
+        "layer_norm_eps": 1e-05,
+        "attention_dropout": 0.0,
+        "bos_token_id": 49406,
+        "eos_token_id": 49407,
         "pad_token_id": 49407,
     },
     ignored=r"(logit_scale|text_projection\.weight|position_ids)$",
     fragile=(),
-)  # fmt: skip
+)
 _T5_BASE = {
-    "vocab_size": 32128, "d_model": 4096, "d_kv": 64, "d_ff": 10240, "num_layers": 24, "num_heads": 64,
-    "feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128,
-    "layer_norm_epsilon": 1e-06, "dropout_rate": 0.0, "tie_word_embeddings": False, "eos_token_id": 1,
+    "vocab_size": 32128,
+    "d_model": 4096,
+    "d_kv": 64,
+    "d_ff": 10240,
+    "num_layers": 24,
+    "num_heads": 64,
+    "feed_forward_proj": "gated-gelu",
+    "relative_attention_num_buckets": 32,
+    "relative_attention_max_distance": 128,
+    "layer_norm_epsilon": 1e-06,
+    "dropout_rate": 0.0,
+    "tie_word_embeddings": False,
+    "eos_token_id": 1,
     "pad_token_id": 0,
-}  # fmt: skip
+}
 T5 = Network(
     kind="t5",
     cls="transformers.models.t5.modeling_t5:T5EncoderModel",
@@ -177,10 +205,17 @@ CLIP_VISION = Network(
     layouts=(Layout(_is_vision, Prefix("vision_model.")),),
     config=vision_config,
     base={
-        "hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32, "num_attention_heads": 16,
-        "image_size": 224, "patch_size": 14, "num_channels": 3, "hidden_act": "gelu", "layer_norm_eps": 1e-05,
+        "hidden_size": 1280,
+        "intermediate_size": 5120,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 16,
+        "image_size": 224,
+        "patch_size": 14,
+        "num_channels": 3,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-05,
         "projection_dim": 1024,
     },
     aliases=("CLIPVisionModelWithProjection",),
     ignored=r"(logit_scale|visual_projection\.weight|position_ids)$",
-)  # fmt: skip
+)

@@ -139,9 +139,14 @@ def control(
     elif "guidance" not in batched:
         batched["guidance"] = x.new_full([len(x)], DEFAULT_GUIDANCE)
     double, single = network(
-        hidden_states=pack(even(x)), controlnet_cond=hint, conditioning_scale=strength, timestep=timestep,
-        **batched, **inputs.shared, return_dict=False,
-    )  # fmt: skip
+        hidden_states=pack(even(x)),
+        controlnet_cond=hint,
+        conditioning_scale=strength,
+        timestep=timestep,
+        **batched,
+        **inputs.shared,
+        return_dict=False,
+    )
     found = {
         "controlnet_block_samples": (double, len(main.transformer_blocks)),
         "controlnet_single_block_samples": (single, len(main.single_transformer_blocks)),
@@ -159,11 +164,17 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """dev (takes a guidance number): 20 steps, guidance 3.5; schnell: 4 steps. Neither wants CFG."""
     dev = bool(network.get("guidance_embeds", False))
     return {
-        "steps": 20 if dev else 4, "cfg": 1.0, "guidance": DEFAULT_GUIDANCE, "width": 1024, "height": 1024,
-        "sampler_name": "euler", "scheduler": "simple",
+        "steps": 20 if dev else 4,
+        "cfg": 1.0,
+        "guidance": DEFAULT_GUIDANCE,
+        "width": 1024,
+        "height": 1024,
+        "sampler_name": "euler",
+        "scheduler": "simple",
         # schnell's noise levels are not shifted at any size: sigma(t) = t is mu = 0.
-        "base_shift": 0.5 if dev else 0.0, "max_shift": 1.15 if dev else 0.0,
-    }  # fmt: skip
+        "base_shift": 0.5 if dev else 0.0,
+        "max_shift": 1.15 if dev else 0.0,
+    }
 
 
 _QKV = ("attn.to_q", "attn.to_k", "attn.to_v")

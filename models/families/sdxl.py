@@ -31,30 +31,41 @@ TEXT_WIDTH = 2048
 """CLIP-L's 768 and CLIP-G's 1280; the refiner reads CLIP-G alone."""
 
 _RESNET: Mapping[str, Target] = {
-    "in_layers.0": "norm1", "in_layers.2": "conv1", "emb_layers.1": "time_emb_proj", "out_layers.0": "norm2",
-    "out_layers.3": "conv2", "skip_connection": "conv_shortcut",
-}  # fmt: skip
+    "in_layers.0": "norm1",
+    "in_layers.2": "conv1",
+    "emb_layers.1": "time_emb_proj",
+    "out_layers.0": "norm2",
+    "out_layers.3": "conv2",
+    "skip_connection": "conv_shortcut",
+}
 _ATTENTION: Mapping[str, Target] = {
     name: name
     for name in (
-        "norm", "proj_in", "proj_out",
+        "norm",
+        "proj_in",
+        "proj_out",
         *(f"transformer_blocks.*.norm{i}" for i in (1, 2, 3)),
         *(f"transformer_blocks.*.attn{i}.{x}" for i in (1, 2) for x in ("to_q", "to_k", "to_v", "to_out.0")),
-        "transformer_blocks.*.ff.net.0.proj", "transformer_blocks.*.ff.net.2",
+        "transformer_blocks.*.ff.net.0.proj",
+        "transformer_blocks.*.ff.net.2",
     )
-}  # fmt: skip
+}
 
 
 def _unet_names() -> dict[str, Target]:
     """The original numbers all blocks through: a level has its residual blocks and, but for the last, a resampler."""
     table: dict[str, Target] = {
-        "time_embed.0": "time_embedding.linear_1", "time_embed.2": "time_embedding.linear_2",
-        "label_emb.0.0": "add_embedding.linear_1", "label_emb.0.2": "add_embedding.linear_2",
-        "input_blocks.0.0": "conv_in", "out.0": "conv_norm_out", "out.2": "conv_out",
+        "time_embed.0": "time_embedding.linear_1",
+        "time_embed.2": "time_embedding.linear_2",
+        "label_emb.0.0": "add_embedding.linear_1",
+        "label_emb.0.2": "add_embedding.linear_2",
+        "input_blocks.0.0": "conv_in",
+        "out.0": "conv_norm_out",
+        "out.2": "conv_out",
         **blocks("middle_block.0", "mid_block.resnets.0", _RESNET),
         **blocks("middle_block.1", "mid_block.attentions.0", _ATTENTION),
         **blocks("middle_block.2", "mid_block.resnets.1", _RESNET),
-    }  # fmt: skip
+    }
     for level in range(LEVELS):
         down, up = f"down_blocks.{level}", f"up_blocks.{level}"
         for i in range(RESNETS):
@@ -102,7 +113,9 @@ UNET = Network(
     ),
     config=_unet_config,
     base={
-        "use_linear_projection": True, "addition_embed_type": "text_time", "addition_time_embed_dim": 256,
+        "use_linear_projection": True,
+        "addition_embed_type": "text_time",
+        "addition_time_embed_dim": 256,
         "norm_num_groups": 32,
     },
     fits=lambda config: config.get("addition_embed_type") == "text_time" and config.get("in_channels") == 4,
@@ -110,7 +123,7 @@ UNET = Network(
     ignored=r"^(v_pred|ztsnr)$",
     uneven=True,
     fragile=("time_embedding.*", "add_embedding.*", "*.time_emb_proj"),
-)  # fmt: skip
+)
 
 
 def _is_clip_g(stored: Pieces) -> bool:
@@ -128,14 +141,21 @@ _OPEN_CLIP = Names(
         "positional_embedding": "embeddings.position_embedding.weight",
         "ln_final": "final_layer_norm",
         "text_projection": Transposed("text_projection.weight"),
-        **blocks("transformer.resblocks.*", "encoder.layers.*", {
-            "attn.in_proj_weight": tuple(f"self_attn.{x}_proj.weight" for x in "qkv"),
-            "attn.in_proj_bias": tuple(f"self_attn.{x}_proj.bias" for x in "qkv"),
-            "attn.out_proj": "self_attn.out_proj", "ln_1": "layer_norm1", "ln_2": "layer_norm2",
-            "mlp.c_fc": "mlp.fc1", "mlp.c_proj": "mlp.fc2",
-        }),
+        **blocks(
+            "transformer.resblocks.*",
+            "encoder.layers.*",
+            {
+                "attn.in_proj_weight": tuple(f"self_attn.{x}_proj.weight" for x in "qkv"),
+                "attn.in_proj_bias": tuple(f"self_attn.{x}_proj.bias" for x in "qkv"),
+                "attn.out_proj": "self_attn.out_proj",
+                "ln_1": "layer_norm1",
+                "ln_2": "layer_norm2",
+                "mlp.c_fc": "mlp.fc1",
+                "mlp.c_proj": "mlp.fc2",
+            },
+        ),
     }
-)  # fmt: skip
+)
 CLIP_G = Network(
     kind="clip_g",
     cls="transformers.models.clip.modeling_clip:CLIPTextModelWithProjection",
@@ -187,8 +207,14 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
             "these its own text encoders?"
         )
     height, width = (extras.get(k, side * CELL) for k, side in zip(("height", "width"), x.shape[-2:], strict=True))
-    sizes = [height, width, extras.get("crop_h", 0), extras.get("crop_w", 0),
-             extras.get("target_height", height), extras.get("target_width", width)]  # fmt: skip
+    sizes = [
+        height,
+        width,
+        extras.get("crop_h", 0),
+        extras.get("crop_w", 0),
+        extras.get("target_height", height),
+        extras.get("target_width", width),
+    ]
     batched = {
         "encoder_hidden_states": text,
         "text_embeds": pooled.to(text),
@@ -209,8 +235,13 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps at cfg 7, 1024 x 1024."""
     return {
-        "steps": 30, "cfg": 7.0, "sampler_name": "euler", "scheduler": "normal", "width": 1024, "height": 1024,
-    }  # fmt: skip
+        "steps": 30,
+        "cfg": 7.0,
+        "sampler_name": "euler",
+        "scheduler": "normal",
+        "width": 1024,
+        "height": 1024,
+    }
 
 
 SDXL = Family(
@@ -222,8 +253,16 @@ SDXL = Family(
     encoders=(
         EncoderFacts("clip_l", kind="clip", folder="text_encoder", pad_to=77, limit=77, window=77, layers=(-2,)),
         EncoderFacts(
-            "clip_g", kind="clip_g", folder="text_encoder_2", tokenizer="clip", pad_to=77, limit=77, window=77,
-            layers=(-2,), pad=0, projected=True,
+            "clip_g",
+            kind="clip_g",
+            folder="text_encoder_2",
+            tokenizer="clip",
+            pad_to=77,
+            limit=77,
+            window=77,
+            layers=(-2,),
+            pad=0,
+            projected=True,
         ),
     ),
     repos=("stabilityai/stable-diffusion-xl-base-1.0",),
@@ -232,4 +271,4 @@ SDXL = Family(
     prepare=prepare,
     call=call,
     recommend=recommend,
-)  # fmt: skip
+)

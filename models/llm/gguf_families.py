@@ -14,11 +14,18 @@ from ..loading.language_names import LAYERS, check_names
 from ..loading.pieces import Piece
 
 _PLAIN: Final = {
-    "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-    "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-    "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-}  # fmt: skip
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
 _EXPERTS: Final = {"ffn_gate_inp": "mlp.gate"} | {f"ffn_{x}_exps": f"mlp.experts.{x}" for x in ("gate", "up", "down")}
 TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 FACTORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -184,9 +191,12 @@ def _phi3(header: Header) -> dict[str, Any]:
     if FACTORS[1] in header.tensors:
         ones = [1.0] * (turned // 2)  # the file's own are put in when it is read
         rope |= {
-            "rope_type": "longrope", "rope_theta": float(told(header, "rope.freq_base", 10000.0)),
-            "short_factor": ones, "long_factor": ones, "original_max_position_embeddings": first,
-        }  # fmt: skip
+            "rope_type": "longrope",
+            "rope_theta": float(told(header, "rope.freq_base", 10000.0)),
+            "short_factor": ones,
+            "long_factor": ones,
+            "original_max_position_embeddings": first,
+        }
         if attention := header.metadata.get("phi3.rope.scaling.attn_factor"):
             rope["attention_factor"] = float(attention)
     else:
@@ -227,11 +237,12 @@ FAMILIES: Final[Mapping[str, Family]] = {
         "Gemma3ForCausalLM",
         _PLAIN
         | {
-            "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+            "post_attention_norm": "post_attention_layernorm",
+            "ffn_norm": "pre_feedforward_layernorm",
             "post_ffw_norm": "post_feedforward_layernorm",
         },
         _gemma3,
         shifted=True,
     ),
-}  # fmt: skip
+}
 """By GGUF's names (Mistral and SmolLM call themselves llama)."""

@@ -21,10 +21,20 @@ _LLAMA3: Final = (
 )
 _QWEN2: Final = _LLAMA3.replace("{1,3}", "")
 _SPLITS: Final[Mapping[str, str]] = {
-    "gpt-2": "", "default": "", "smollm": "digits", "starcoder": "digits", "refact": "digits", "codeshell": "digits",
-    "llama-bpe": _LLAMA3, "llama3": _LLAMA3, "llama-v3": _LLAMA3, "falcon3": _LLAMA3, "smaug-bpe": _LLAMA3,
-    "qwen2": _QWEN2, "deepseek-r1-qwen": _QWEN2,
-}  # fmt: skip
+    "gpt-2": "",
+    "default": "",
+    "smollm": "digits",
+    "starcoder": "digits",
+    "refact": "digits",
+    "codeshell": "digits",
+    "llama-bpe": _LLAMA3,
+    "llama3": _LLAMA3,
+    "llama-v3": _LLAMA3,
+    "falcon3": _LLAMA3,
+    "smaug-bpe": _LLAMA3,
+    "qwen2": _QWEN2,
+    "deepseek-r1-qwen": _QWEN2,
+}
 """GGUF's names of how text is split before merging: GPT-2's way, the same after single digits, or an expression."""
 _BY_ARCHITECTURE: Final[Mapping[str, str]] = {"qwen2": "qwen2", "qwen3": "qwen2", "qwen3moe": "qwen2"}
 """How text is split for architectures that have one way only, in files that do not say."""

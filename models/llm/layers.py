@@ -179,9 +179,16 @@ class PagedLayer(CacheLayerMixin):
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
         if step.single and (self.int8 or not on_cpu(q) or compiled(q.shape, q.dtype, places)):
             out: Tensor = paged_decode(
-                q, store.k, store.v, places.table, places.ends, k_scale=store.k_scale, v_scale=store.v_scale,
-                window=window, **settings,
-            )  # fmt: skip
+                q,
+                store.k,
+                store.v,
+                places.table,
+                places.ends,
+                k_scale=store.k_scale,
+                v_scale=store.v_scale,
+                window=window,
+                **settings,
+            )
             return out
         if step.single:
             rows = [_over_pieces(q[i : i + 1], store, pieces, settings) for i, pieces in enumerate(places.reads)]

@@ -26,9 +26,15 @@ KIND: Final = "llm"
 SEEING: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")
 """Kinds of models (``model_type``) whose pictures we know how to place."""
 _OF_TOKENIZER: Final = (
-    "tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "chat_template", "preprocessor_config",
+    "tokenizer",
+    "special_tokens",
+    "added_tokens",
+    "vocab",
+    "merges",
+    "chat_template",
+    "preprocessor_config",
     "processor_config",
-)  # fmt: skip
+)
 
 
 def find(name: str) -> Path:

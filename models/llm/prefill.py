@@ -46,9 +46,14 @@ class Prefilled:
 
 
 def prefill(
-    llm: LLM, tokens: Tokens, *, cache: KVCache | None = None, chunk: int = 512, kv: KVKind = "native",
+    llm: LLM,
+    tokens: Tokens,
+    *,
+    cache: KVCache | None = None,
+    chunk: int = 512,
+    kv: KVKind = "native",
     reuse: bool = True,
-) -> Generator[Progress, None, Prefilled]:  # fmt: skip
+) -> Generator[Progress, None, Prefilled]:
     """Read the tokens of a batch of sequences, of whatever lengths.
 
     Args:
@@ -97,9 +102,12 @@ def prefill(
     held = session.freeze()
     seconds = time.perf_counter() - began
     stats = Stats(
-        prompt_tokens=given, reused_tokens=given - total, prefill_s=seconds, kv_bytes=held.nbytes,
+        prompt_tokens=given,
+        reused_tokens=given - total,
+        prefill_s=seconds,
+        kv_bytes=held.nbytes,
         experts=session.experts(),
-    )  # fmt: skip
+    )
     return Prefilled(held, torch.cat(logits), stats)
 
 

@@ -134,10 +134,16 @@ class _Speculation:
             session.keep(range(len(ends)))
         cache = self.target.freeze()
         stats = Stats(
-            reply_tokens=sum(map(len, work.ids)), decode_s=last - began, first_s=first_s, gaps_s=tuple(gaps),
-            kv_bytes=cache.nbytes, drafted=self.drafted, accepted=self.accepted, steps=self.steps,
+            reply_tokens=sum(map(len, work.ids)),
+            decode_s=last - began,
+            first_s=first_s,
+            gaps_s=tuple(gaps),
+            kv_bytes=cache.nbytes,
+            drafted=self.drafted,
+            accepted=self.accepted,
+            steps=self.steps,
             experts=self.target.experts(),
-        ).after(prefilled.stats)  # fmt: skip
+        ).after(prefilled.stats)
         return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)
 
     def _pending(self, session: Session, sequence: int) -> list[int]:

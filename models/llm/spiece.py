@@ -47,10 +47,13 @@ def load_spiece(path: Path, chat: str) -> Tokenizer:
         raise LoadError(f"{path}: its SentencePiece model is no BPE that reads unknown characters as bytes")
     tokens = [piece.piece for piece in model.pieces]
     read: dict[str, Any] = {
-        "model": "llama", "add_space_prefix": bool(model.normalizer_spec.add_dummy_prefix), "add_bos_token": True,
-        "tokens": tokens, "scores": [piece.score for piece in model.pieces],
+        "model": "llama",
+        "add_space_prefix": bool(model.normalizer_spec.add_dummy_prefix),
+        "add_bos_token": True,
+        "tokens": tokens,
+        "scores": [piece.score for piece in model.pieces],
         "token_type": [_CONTROL if piece.piece in _TURNS else int(piece.type) for piece in model.pieces],
-    }  # fmt: skip
+    }
     for name in ("bos", "eos", "unknown", "padding"):
         number = getattr(told, {"unknown": "unk_id", "padding": "pad_id"}.get(name, f"{name}_id"))
         read |= {f"{name}_token_id": number} if number >= 0 else {}

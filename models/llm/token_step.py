@@ -117,9 +117,21 @@ class TokenStep:
             paged.append(k_rows, slots, keys)
             paged.append(v_rows, slots, values)
             paged.decode(
-                q_rows, keys, values, table, ends, paged.NONE, paged.NONE, layer.pool.window or most, block.scale, 0.0,
-                paged.NO_SINKS, scores, seen_rows, lse,
-            )  # fmt: skip
+                q_rows,
+                keys,
+                values,
+                table,
+                ends,
+                paged.NONE,
+                paged.NONE,
+                layer.pool.window or most,
+                block.scale,
+                0.0,
+                paged.NO_SINKS,
+                scores,
+                seen_rows,
+                lse,
+            )
             block.o(seen, a, threads)
             np.add(h, a, out=h)
             rows.norm_rows(h, *block.middle, x)
@@ -166,9 +178,20 @@ def _block(layer: Any, end: Any) -> _Block:
         for name in ("q_norm", "k_norm")
     )
     return _Block(
-        attention.layer_idx, q, k, v, o, q_norm, k_norm, attention.scaling, _norm(layer.post_attention_layernorm),
-        gate, up, down, _norm(end),
-    )  # fmt: skip
+        attention.layer_idx,
+        q,
+        k,
+        v,
+        o,
+        q_norm,
+        k_norm,
+        attention.scaling,
+        _norm(layer.post_attention_layernorm),
+        gate,
+        up,
+        down,
+        _norm(end),
+    )
 
 
 def _norm(norm: Any) -> tuple[Array, float]:

@@ -29,9 +29,13 @@ _PARAMETER_END: Final = re.compile(r"\n?(?:</parameter>\s*)?\Z")
 _DEEPEST: Final = 8
 """How deep the references of a schema are followed."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (type(None),), "array": (list,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+    "array": (list,),
     "object": (dict,),
-}  # fmt: skip
+}
 """Python's types of JSON's, but for texts."""
 
 

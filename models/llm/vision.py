@@ -220,9 +220,12 @@ class Sight:
         at = torch.cat(each, 1).to(ids.device).view(3, *shape)
         x, options = self._with_pictures(x, spans, shape)
         out = self.decoder(
-            inputs_embeds=x.view(*shape, x.shape[-1]), position_ids=at if self.grid else at[0], use_cache=True,
-            **{self._cache_name: cache}, **options,
-        )  # fmt: skip
+            inputs_embeds=x.view(*shape, x.shape[-1]),
+            position_ids=at if self.grid else at[0],
+            use_cache=True,
+            **{self._cache_name: cache},
+            **options,
+        )
         states: Tensor = out.last_hidden_state.flatten(0, 1)
         return states
 

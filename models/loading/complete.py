@@ -25,9 +25,12 @@ _LENGTHS: Final = frozenset(
 )
 """Keys of configs that say of how many parts a network is."""
 _COUNTS: Final = {
-    "transformer_blocks": "num_layers", "blocks": "num_layers", "single_transformer_blocks": "num_single_layers",
-    "encoder.layers": "num_hidden_layers", "encoder.block": "num_layers",
-}  # fmt: skip
+    "transformer_blocks": "num_layers",
+    "blocks": "num_layers",
+    "single_transformer_blocks": "num_single_layers",
+    "encoder.layers": "num_hidden_layers",
+    "encoder.block": "num_layers",
+}
 """Lists of blocks by the key of a config that says how long they are."""
 
 

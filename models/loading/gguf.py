@@ -31,12 +31,18 @@ _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?
 _TEXT, _LIST = 8, 9
 _ALIGNMENT: Final = 32
 _KINDS: Final = {
-    "general.architecture": "a text", "general.name": "a text", "general.alignment": "a whole number",
-    "split.count": "a whole number", "tokenizer.ggml.model": "a text", "tokenizer.ggml.pre": "a text",
-    "tokenizer.ggml.tokens": "a list of texts", "tokenizer.ggml.merges": "a list of texts",
-    "tokenizer.ggml.scores": "a list of numbers", "tokenizer.ggml.token_type": "a list of numbers",
+    "general.architecture": "a text",
+    "general.name": "a text",
+    "general.alignment": "a whole number",
+    "split.count": "a whole number",
+    "tokenizer.ggml.model": "a text",
+    "tokenizer.ggml.pre": "a text",
+    "tokenizer.ggml.tokens": "a list of texts",
+    "tokenizer.ggml.merges": "a list of texts",
+    "tokenizer.ggml.scores": "a list of numbers",
+    "tokenizer.ggml.token_type": "a list of numbers",
     "tokenizer.chat_template": "a text",
-}  # fmt: skip
+}
 """What well-known metadata are."""
 ORIGINAL_SHAPE: Final = "comfy.gguf.orig_shape."
 """Metadata key, before a tensor's name, of the shape it had before it was flattened into blocks."""

@@ -16,9 +16,17 @@ DTYPE_BITS: Final = {
 }  # fmt: skip
 """safetensors' types that are read, in bits."""
 BLOCKS: Final = {
-    "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34), "Q2_K": (256, 84),
-    "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
-}  # fmt: skip
+    "Q4_0": (32, 18),
+    "Q4_1": (32, 20),
+    "Q5_0": (32, 22),
+    "Q5_1": (32, 24),
+    "Q8_0": (32, 34),
+    "Q2_K": (256, 84),
+    "Q3_K": (256, 110),
+    "Q4_K": (256, 144),
+    "Q5_K": (256, 176),
+    "Q6_K": (256, 210),
+}
 """Formats of GGUF: elements and bytes of a block."""
 _NVFP4_BITS: Final = 4
 _MOST_ELEMENTS: Final = 1 << 48

@@ -24,19 +24,25 @@ _FACTS: Final[Mapping[str, dict[str, Any]]] = {
     "llama": {"rope_theta": 5e5, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192, "eos_token_id": 128009},
     "gemma2": {"rope_theta": 1e4, "rms_norm_eps": 1e-6, "max_position_embeddings": 8192, "eos_token_id": 1},
     "gemma3_text": {
-        "rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 131072, "eos_token_id": [1, 106],
+        "rope_theta": 1e6,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 131072,
+        "eos_token_id": [1, 106],
         "sliding_window": 1024,
     },
     "qwen2_5_vl": {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 128000, "eos_token_id": 151645},
     "qwen3_vl": {"rope_theta": 5e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 262144, "eos_token_id": 151645},
-}  # fmt: skip
+}
 _HEAD: Final = {"llama": 128, "gemma2": 256, "qwen2_5_vl": 128}
 """Width of a head, where no norm of queries tells it."""
 _NETWORKS: Final = {
-    "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM", "gemma2": "Gemma2ForCausalLM",
-    "gemma3_text": "Gemma3ForCausalLM", "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "qwen3": "Qwen3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
-}  # fmt: skip
+}
 _NO_WEIGHTS: Final = ("spiece_model", "tekken_model", "tokenizer_json")
 """Tokenizers that some files carry."""
 _EYES: Final = ("vision_model.", "multi_modal_projector.")
@@ -84,8 +90,11 @@ def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
         "num_hidden_layers": _count(pieces, r"model\.layers\.(\d+)\."),
         "num_attention_heads": pieces[f"{_FIRST}self_attn.q_proj.weight"].shape[0] // head,
         "num_key_value_heads": pieces[f"{_FIRST}self_attn.k_proj.weight"].shape[0] // head,
-        "head_dim": head, "rope_parameters": rope, "tie_word_embeddings": tied, "bos_token_id": None,
-    }  # fmt: skip
+        "head_dim": head,
+        "rope_parameters": rope,
+        "tie_word_embeddings": tied,
+        "bos_token_id": None,
+    }
     if kind == "gemma3_text":  # from 4B on: every sixth layer sees all of a text that is stretched by 8
         whole = rope | {"rope_type": "linear", "factor": 8.0}
         text["rope_parameters"] = {"full_attention": whole, "sliding_attention": rope | {"rope_theta": 1e4}}
@@ -134,10 +143,13 @@ def _tower(pieces: Mapping[str, Piece], width: int) -> dict[str, Any]:
     inner, hidden = pieces["visual.blocks.0.mlp.linear_fc1.weight"].shape
     deeper = _count(pieces, r"visual\.deepstack_merger_list\.(\d+)\.")
     return {
-        "hidden_size": hidden, "intermediate_size": inner, "depth": depth, "out_hidden_size": width,
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "depth": depth,
+        "out_hidden_size": width,
         "num_position_embeddings": pieces["visual.pos_embed.weight"].shape[0],
         "deepstack_visual_indexes": _DEEPER.get(depth, _USUAL_DEEPER)[:deeper],
-    }  # fmt: skip
+    }
 
 
 def ties(kind: str, width: int) -> bool:

@@ -107,9 +107,13 @@ def _by_transformers(cls: Any, folder: Path, config: Any, device: torch.device, 
     try:
         with LOCK:
             network, info = cls.from_pretrained(
-                folder, config=config, dtype=dtype, use_safetensors=True, local_files_only=True,
+                folder,
+                config=config,
+                dtype=dtype,
+                use_safetensors=True,
+                local_files_only=True,
                 output_loading_info=True,
-            )  # fmt: skip
+            )
     except (ValueError, OSError, KeyError, TypeError, ImportError, RuntimeError) as e:
         raise _unreadable(folder, e) from e
     name = cls.__name__

@@ -127,9 +127,15 @@ def _sizes(kind: str, config: Mapping[str, Any]) -> dict[str, int]:
         head = width // heads
     queries, keys = heads * head, known.get("num_key_value_heads", 0) * head
     return {
-        "H": width, "I": inner, "V": known.get("vocab_size", 0), "D": head, "Q": queries, "K": keys, "G": 2 * inner,
+        "H": width,
+        "I": inner,
+        "V": known.get("vocab_size", 0),
+        "D": head,
+        "Q": queries,
+        "K": keys,
+        "G": 2 * inner,
         "P": queries + 2 * keys if keys else 0,
-    }  # fmt: skip
+    }
 
 
 def _shape(letters: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

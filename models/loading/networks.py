@@ -43,9 +43,13 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     dtype = torch.float32 if facts.float32 else dtype
     network = _empty(part, dtype)
     how = Filling(
-        origin=part.origin, label=facts.class_name, device=device, dtype=dtype, quantize=quantize,
+        origin=part.origin,
+        label=facts.class_name,
+        device=device,
+        dtype=dtype,
+        quantize=quantize,
         fragile=facts.fragile,
-    )  # fmt: skip
+    )
     fill_all = fill_network if facts.of_transformers else partial(_fill, facts)
     packed = fill_all(network, _prefixed(network, part.pieces) if facts.of_transformers else part.pieces, how)
     network.eval().requires_grad_(False)

@@ -35,9 +35,16 @@ _OF_INPUTS: Final = ("input_scale", "scale_input")
 """For kernels that quantize activations by a fixed scale: of no use here."""
 _MARK, _NOTE, _METADATA = "scaled_fp8", "comfy_quant", "_quantization_metadata"
 _UNDERSTOOD: Final = {
-    "format", "convrot", "convrot_groupsize", "full_precision_matrix_mult", "per_row", "per_channel", "orig_dtype",
-    "orig_shape", "params",
-}  # fmt: skip
+    "format",
+    "convrot",
+    "convrot_groupsize",
+    "full_precision_matrix_mult",
+    "per_row",
+    "per_channel",
+    "orig_dtype",
+    "orig_shape",
+    "params",
+}
 _BLOCKS: Final = (4, 16, 64, 256)
 """Sizes of ConvRot's rotation."""
 _MOST_NOTE: Final = 1 << 16
@@ -119,8 +126,10 @@ def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str
     kind, weight = note.get("format"), left.get(f"{layer}.weight")
     where = f"{header.path}: layer `{layer}`"
     if kind not in (*_FORMATS, _NVFP4):
-        raise LoadError(f"{where} is stored in the format {kind!r}, which is not read; these are: "
-                        f"{', '.join([*_FORMATS, _NVFP4])} (int8_convrot is int8_tensorwise, rotated)")  # fmt: skip
+        raise LoadError(
+            f"{where} is stored in the format {kind!r}, which is not read; these are: "
+            f"{', '.join([*_FORMATS, _NVFP4])} (int8_convrot is int8_tensorwise, rotated)"
+        )
     if unknown := note.keys() - _UNDERSTOOD:
         raise LoadError(f"{where} is quantized with {', '.join(sorted(unknown))}, which is not known")
     if kind == _NVFP4:
@@ -147,8 +156,10 @@ def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> No
     scale = left.pop(name)
     rows = weight.shape[0]
     if scale.shape not in ((), (1,), (1, 1), (rows,), (rows, 1)) or scale.dtype not in ("F32", "F16", "BF16"):
-        raise LoadError(f"{header.path}: `{name}` {scale.dtype} {list(scale.shape)} is no scale for a weight "
-                        f"{list(weight.shape)}: it should be one number, or one for each row")  # fmt: skip
+        raise LoadError(
+            f"{header.path}: `{name}` {scale.dtype} {list(scale.shape)} is no scale for a weight "
+            f"{list(weight.shape)}: it should be one number, or one for each row"
+        )
     left[f"{layer}.weight"] = replace(weight, scale=scale, rotate=rotate)
     for ending in _OF_INPUTS:
         left.pop(f"{layer}.{ending}", None)
@@ -170,8 +181,10 @@ def _bind_blocks(where: str, left: dict[str, Piece], layer: str) -> None:
         or scale.dtype not in ("F8_E4M3", "U8")
         or outer.dtype != "F32"
     ):
-        raise LoadError(f"{where} should be in NVFP4; its weight is {weight.dtype} {list(weight.shape)}, its scales "
-                        f"are {scale.dtype} {list(scale.shape)} and {outer.dtype} {list(outer.shape)}")  # fmt: skip
+        raise LoadError(
+            f"{where} should be in NVFP4; its weight is {weight.dtype} {list(weight.shape)}, its scales "
+            f"are {scale.dtype} {list(scale.shape)} and {outer.dtype} {list(outer.shape)}"
+        )
     scales = replace(scale, dtype="F8_E4M3", shape=scale.shape if plain else (tall, wide))
     tiled = None if plain and whole else not plain
     left[f"{layer}.weight"] = replace(

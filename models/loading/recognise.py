@@ -13,8 +13,14 @@ from typing import Final
 from zipfile import BadZipFile, ZipFile
 
 _PREFIXES: Final = (
-    "model.diffusion_model.", "diffusion_model.", "model.", "net.", "unet.", "transformer.", "module.",
-)  # fmt: skip
+    "model.diffusion_model.",
+    "diffusion_model.",
+    "model.",
+    "net.",
+    "unet.",
+    "transformer.",
+    "module.",
+)
 """What the names of a diffusion network may begin with."""
 _YET: Final = "which does not run here (yet)"
 
@@ -174,7 +180,7 @@ KNOWN: Final = (
     Known("an upscaler (SwinIR, HAT or their like)", ("conv_first.weight", "*residual_group.blocks.0.")),
     Known("an upscaler (Real-ESRGAN compact)", ("body.0.weight", "body.1.weight", "body.2.weight")),
     Known("an upscaler (SPAN)", ("conv_1.sk.weight",)),
-)  # fmt: skip
+)
 """The first that fits counts."""
 
 
@@ -204,7 +210,7 @@ _STARTS: Final = (
     (b"\xff\xd8\xff", "a picture"),
     (b"RIFF", "a picture or sound"),
     (b"%PDF", "a PDF document"),
-)  # fmt: skip
+)
 _PAGE: Final = (
     "an HTML page, not the file itself: its download needs a login, an accepted licence, or the link of the file"
 )
@@ -213,7 +219,7 @@ _TEXTS: Final = (
     (b"<html", _PAGE),
     (b"<?xml", "an XML text, perhaps the error of a server: download it again"),
     (b"{", "a JSON text, perhaps the error of a server: download it again"),
-)  # fmt: skip
+)
 
 
 _PICKLES: Final = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))

@@ -148,8 +148,10 @@ def _size_fault(path: Path, header: Header) -> str:
     pixels = header.width * header.height * header.frames
     if pixels > PICTURE_PIXELS:
         count = f"{header.frames} times " if header.frames > 1 else ""
-        return (f"{path.name} is too large: it has {count}{header.width}x{header.height} pixels, at most "
-                f"{PICTURE_PIXELS:,} are read")  # fmt: skip
+        return (
+            f"{path.name} is too large: it has {count}{header.width}x{header.height} pixels, at most "
+            f"{PICTURE_PIXELS:,} are read"
+        )
     return _memory_fault(path, pixels * BYTES_A_PIXEL)
 
 

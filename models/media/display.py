@@ -88,8 +88,10 @@ def not_applied(stream: Any, frame: Any, sounds: int) -> Iterator[str]:
     """Sentences on what else a file says of its pictures and sound, which is not done."""
     ratio = stream.sample_aspect_ratio
     if ratio and ratio > 0 and ratio != 1:
-        yield (f"its pixels are not square: frames of {frame.width}x{frame.height} are meant to be shown at "
-               f"{round(frame.width * ratio)}x{frame.height}; they are not scaled")  # fmt: skip
+        yield (
+            f"its pixels are not square: frames of {frame.width}x{frame.height} are meant to be shown at "
+            f"{round(frame.width * ratio)}x{frame.height}; they are not scaled"
+        )
     if frame.interlaced_frame:
         yield "its frames are interlaced: the lines of both fields stay in one picture"
     if frame.color_trc in _HDR:

@@ -71,8 +71,10 @@ def write_video(
     frames, transparent = video.frames, _keeps_alpha(video, target, warn)
     width, height = (side + side % 2 if codec.halved else side for side in (frames.width, frames.height))
     if (width, height) != (frames.width, frames.height):
-        warn(f"{target.codec} needs even sides: {frames.width}x{frames.height} is padded to {width}x{height} "
-             "by repeating the last row or column")  # fmt: skip
+        warn(
+            f"{target.codec} needs even sides: {frames.width}x{frames.height} is padded to {width}x{height} "
+            "by repeating the last row or column"
+        )
     if why := codec.beyond(width, height, video.fps):
         raise EncoderError(22, why)
     sound = fitted(video.audio(), video.seconds, warn) if container_facts.sound else None
@@ -135,8 +137,10 @@ def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
     # libvpx keeps it in a second stream, which only Matroska and WebM carry.
     if CODECS[target.codec].alpha and not (target.codec == "vp9" and target.kind == "mp4"):
         return True
-    warn(f"{target.codec} in {target.kind} has no transparency: it is left out "
-         "(webm with vp9, mov with prores and mkv with ffv1 keep it)")  # fmt: skip
+    warn(
+        f"{target.codec} in {target.kind} has no transparency: it is left out "
+        "(webm with vp9, mov with prores and mkv with ffv1 keep it)"
+    )
     return False
 
 

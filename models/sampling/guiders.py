@@ -51,8 +51,9 @@ class Guider:
 
     def told(self, **entries: Any) -> Guider:
         """The same with further entries in its conditionings."""
-        sides = [side and [[text, {**extras, **entries}] for text, extras in side]
-                 for side in (self.positive, self.negative)]  # fmt: skip
+        sides = [
+            side and [[text, {**extras, **entries}] for text, extras in side] for side in (self.positive, self.negative)
+        ]
         return replace(self, positive=sides[0] or [], negative=sides[1])
 
     def denoiser(self, x: Tensor) -> GuidedDenoiser:

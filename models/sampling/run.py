@@ -88,14 +88,19 @@ def sample(
     if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
     if guider.model.begins_with is not None and not sampler.blockwise:
-        raise ValueError(f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
-                         "sampler of SamplerARVideo")  # fmt: skip
+        raise ValueError(
+            f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
+            "sampler of SamplerARVideo"
+        )
     if guider.model.step_cache and sampler.blockwise:
-        raise ValueError("clips that are made block by block take few steps, of which none is reused: leave out "
-                         "EasyCache")  # fmt: skip
+        raise ValueError(
+            "clips that are made block by block take few steps, of which none is reused: leave out EasyCache"
+        )
     if guider.model.patches and sampler.blockwise:
-        raise ValueError("clips that are made block by block have an attention of their own: leave out "
-                         "SlidingTileAttention and ScaleROPE")  # fmt: skip
+        raise ValueError(
+            "clips that are made block by block have an attention of their own: leave out "
+            "SlidingTileAttention and ScaleROPE"
+        )
     found = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
     samples, before = found.samples.clone(), found.original

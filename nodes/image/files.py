@@ -153,10 +153,16 @@ def metadata(reproduce: Mapping[str, Any], item: int, count: int) -> dict[str, s
 def _file_name(prefix: str, width: int, height: int, item: int, now: datetime) -> str:
     """The name of a PNG for ``RunContext.write``: the prefix with its placeholders filled in and a counter."""
     values = {
-        "width": str(width), "height": str(height), "batch_num": str(item), "year": f"{now.year:04}",
-        "month": f"{now.month:02}", "day": f"{now.day:02}", "hour": f"{now.hour:02}", "minute": f"{now.minute:02}",
+        "width": str(width),
+        "height": str(height),
+        "batch_num": str(item),
+        "year": f"{now.year:04}",
+        "month": f"{now.month:02}",
+        "day": f"{now.day:02}",
+        "hour": f"{now.hour:02}",
+        "minute": f"{now.minute:02}",
         "second": f"{now.second:02}",
-    }  # fmt: skip
+    }
 
     def date(form: re.Match[str]) -> str:
         words = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "hh": "%H", "mm": "%M", "ss": "%S"}

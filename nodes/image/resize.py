@@ -49,8 +49,15 @@ def _size(values: Mapping[str, Any]) -> int:
 def resize_image_mask(
     input: Image | Mask,
     resize_type: Literal[
-        "scale dimensions", "scale by multiplier", "scale longer dimension", "scale shorter dimension", "scale width",
-        "scale height", "scale total pixels", "match size", "scale to multiple",
+        "scale dimensions",
+        "scale by multiplier",
+        "scale longer dimension",
+        "scale shorter dimension",
+        "scale width",
+        "scale height",
+        "scale total pixels",
+        "match size",
+        "scale to multiple",
     ] = "scale dimensions",
     width: Annotated[SizeOrAny, Under(_KIND, _EXACT, _WIDTH)] = 512,
     height: Annotated[SizeOrAny, Under(_KIND, _EXACT, _HEIGHT)] = 512,
@@ -62,7 +69,7 @@ def resize_image_mask(
     multiple: Annotated[Side | None, Under(_KIND, _PIXELS, _MULTIPLE)] = None,
     match: Annotated[Image | Mask | None, Under(_KIND, _MATCH)] = None,
     scale_method: Method = "area",
-) -> Image | Mask:  # fmt: skip
+) -> Image | Mask:
     """Resize pictures or masks; other sides follow from the aspect ratio.
 
     Args:

@@ -10,9 +10,15 @@ from annotated_types import Ge, Le
 from pipegraph.runtime.node import Step, node, outputs
 
 Aspect = Literal[
-    "1:1 (Square)", "3:2 (Photo)", "4:3 (Standard)", "16:9 (Widescreen)", "21:9 (Ultrawide)", "2:3 (Portrait Photo)",
-    "3:4 (Portrait Standard)", "9:16 (Portrait Widescreen)",
-]  # fmt: skip
+    "1:1 (Square)",
+    "3:2 (Photo)",
+    "4:3 (Standard)",
+    "16:9 (Widescreen)",
+    "21:9 (Ultrawide)",
+    "2:3 (Portrait Photo)",
+    "3:4 (Portrait Standard)",
+    "9:16 (Portrait Widescreen)",
+]
 
 
 @outputs

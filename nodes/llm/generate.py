@@ -62,10 +62,18 @@ def sampling_params(
 
     lines = [line.replace("\\n", "\n").replace("\\t", "\t") for line in stop.splitlines()]
     made = SamplingParams(
-        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, min_tokens=min_tokens,
-        max_tokens=max(256, min_tokens), stop=tuple(line for line in lines if line), stop_ids=_ids(stop_ids),
-    )  # fmt: skip
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        min_tokens=min_tokens,
+        max_tokens=max(256, min_tokens),
+        stop=tuple(line for line in lines if line),
+        stop_ids=_ids(stop_ids),
+    )
     if made.idle:
         ctx.warn(f"temperature is 0, so no token is drawn: {', '.join(made.idle)} does nothing")
     return made
@@ -80,9 +88,11 @@ def _ids(text: str) -> tuple[int, ...]:
 
 @node("LogitBias", category="llm", output="sampling")
 def logit_bias(
-    llm: LLM, words: LongText, bias: Annotated[float, Ge(-100), Le(100), Step(0.5)] = -100.0,
+    llm: LLM,
+    words: LongText,
+    bias: Annotated[float, Ge(-100), Le(100), Step(0.5)] = -100.0,
     sampling: Sampling | None = None,
-) -> Sampling:  # fmt: skip
+) -> Sampling:
     """Make tokens likelier or less likely: those that the words begin with, at a beginning and after a space.
 
     Args:

@@ -168,9 +168,13 @@ def written_chat(
     except ValueError as e:
         raise ChatError(f"the date is written like 2026-01-31, not {date!r}") from e
     chat = write_chat(
-        _tokenizer(llm), messages_of(message, system, len(pictures)), tools=_tools(tools), thinking=SWITCH[thinking],
-        day=told, sees=llm.vision is not None,
-    )  # fmt: skip
+        _tokenizer(llm),
+        messages_of(message, system, len(pictures)),
+        tools=_tools(tools),
+        thinking=SWITCH[thinking],
+        day=told,
+        sees=llm.vision is not None,
+    )
     for remark in filter(None, [misread(message), *chat.remarks]):
         ctx.warn(remark)
     return chat, shown(llm, chat.ids, pictures)

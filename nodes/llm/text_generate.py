@@ -103,9 +103,13 @@ def text_generate(
             raise ValueError("sampling_mode is on and settings come over `sampling`, too; keep one of them")
         draw_seed = seed
         sampling = SamplingParams(
-            temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
             presence_penalty=presence_penalty,
-        )  # fmt: skip
+        )
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
     begun = False
     if use_default_template:

@@ -34,9 +34,13 @@ SamplerName = Annotated[SamplerNames, Auto("sampler_name")]
 SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
 Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
 Cfg = Annotated[
-    float, Ge(0), Le(100), Step(0.1), Auto("cfg"),
+    float,
+    Ge(0),
+    Le(100),
+    Step(0.1),
+    Auto("cfg"),
     Doc("How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used."),
-]  # fmt: skip
+]
 Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
 

@@ -76,8 +76,14 @@ def clip_text_encode_sdxl(
         target_width: Width of what is made.
         target_height: Height of what is made.
     """
-    sizes = {"width": width, "height": height, "crop_w": crop_w, "crop_h": crop_h,
-             "target_width": target_width, "target_height": target_height}  # fmt: skip
+    sizes = {
+        "width": width,
+        "height": height,
+        "crop_w": crop_w,
+        "crop_h": crop_h,
+        "target_width": target_width,
+        "target_height": target_height,
+    }
     texts = {"clip_l": text_l, "clip_g": text_g}
     if texts.keys() != clip.encoders.keys():
         raise ValueError(f"these are no text encoders of SDXL ({', '.join(clip.encoders)}): use CLIPTextEncode")

@@ -77,9 +77,14 @@ def _too_fast(codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
 
 
 @node(
-    "SaveVideo", category="image/video", title="Save Video", effect="writes", output_node=True, output="video",
+    "SaveVideo",
+    category="image/video",
+    title="Save Video",
+    effect="writes",
+    output_node=True,
+    output="video",
     check=_check,
-)  # fmt: skip
+)
 def save_video(
     video: Video,
     ctx: RunContext,
@@ -208,8 +213,9 @@ def _save(
         yield Saved(ctx.write(_name(prefix, video, suffix), file), kind=kind)
     except EncoderError as error:
         yield from _stills(video, ctx, prefix)
-        raise ValueError(f"the encoder {target.codec} cannot write this clip ({error}); "
-                         "its frames are kept as PNG files") from error  # fmt: skip
+        raise ValueError(
+            f"the encoder {target.codec} cannot write this clip ({error}); its frames are kept as PNG files"
+        ) from error
     finally:
         file.unlink(missing_ok=True)
     _refuse(broken, video.frames.count)
@@ -228,8 +234,10 @@ def _animation(
 
     if kind == "gif":
         if video.fps > 50:
-            ctx.warn(f"gif keeps times in hundredths of a second, and players show more than 50 a second slower: "
-                     f"{float(video.fps):g} frames a second are not kept")  # fmt: skip
+            ctx.warn(
+                f"gif keeps times in hundredths of a second, and players show more than 50 a second slower: "
+                f"{float(video.fps):g} frames a second are not kept"
+            )
         if video.frames.channels == 4:
             ctx.warn("gif keeps a pixel or leaves it out: what is half transparent is not kept so")
     file = ctx.scratch()

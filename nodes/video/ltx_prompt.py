@@ -19,7 +19,7 @@ from ..llm.text_generate import (
     TopK,
     TopP,
     text_generate,
-)  # fmt: skip
+)
 from ..wire import LLM, Clip
 
 _KEEP: Final = """
@@ -38,9 +38,7 @@ picture shows and stays as it is.{_KEEP}""".replace("\n", " ")
 """The same where it sees the first frame."""
 
 
-@node(
-    "TextGenerateLTX2Prompt", category="llm", title="Generate LTX2 Prompt", effect="random", output="generated_text"
-)  # fmt: skip
+@node("TextGenerateLTX2Prompt", category="llm", title="Generate LTX2 Prompt", effect="random", output="generated_text")
 def text_generate_ltx2_prompt(
     ctx: RunContext,
     clip: Clip | LLM,

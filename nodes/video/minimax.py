@@ -188,8 +188,10 @@ def minimax_h3_add_guide(
     if image is not None:
         image = resize(_whole(image[..., :3], ctx), w * CELL, h * CELL, "lanczos", "center")
     if not 0 <= at <= frames - (1 if image is None else len(image)):
-        raise ValueError(f"the clip has {frames} frames: a guide of {1 if image is None else len(image)} frames does "
-                         f"not fit at {frame_idx}")  # fmt: skip
+        raise ValueError(
+            f"the clip has {frames} frames: a guide of {1 if image is None else len(image)} frames does "
+            f"not fit at {frame_idx}"
+        )
     if (image is not None and vae is None) or (audio is not None and audio_vae is None):
         raise ValueError("a picture needs vae, a sound needs audio_vae")
     found = _latents(ctx, vae, image, audio_vae, audio)

@@ -184,10 +184,13 @@ def empty(vae: Any, width: int, height: int, length: int, batch_size: int = 1) -
     token = facts.downscale * 2
     if width % token or height % token:
         near = (f"{max(token, round(n / token) * token)}" for n in (width, height))
-        raise ValueError(f"the model of this VAE makes clips of multiples of {token} pixels: {' x '.join(near)}, not "
-                         f"{width} x {height}")  # fmt: skip
-    return torch.zeros(batch_size, facts.channels, (length - 1) // 4 + 1, height // facts.downscale,
-                       width // facts.downscale)  # fmt: skip
+        raise ValueError(
+            f"the model of this VAE makes clips of multiples of {token} pixels: {' x '.join(near)}, not "
+            f"{width} x {height}"
+        )
+    return torch.zeros(
+        batch_size, facts.channels, (length - 1) // 4 + 1, height // facts.downscale, width // facts.downscale
+    )
 
 
 def told_both(positive: Any, negative: Any, extras: dict[str, Any]) -> tuple[Any, Any]:

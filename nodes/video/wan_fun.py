@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Pose = Literal[
-    "Static", "Pan Up", "Pan Down", "Pan Left", "Pan Right", "Zoom In", "Zoom Out", "Anti Clockwise (ACW)",
+    "Static",
+    "Pan Up",
+    "Pan Down",
+    "Pan Left",
+    "Pan Right",
+    "Zoom In",
+    "Zoom Out",
+    "Anti Clockwise (ACW)",
     "ClockWise (CW)",
-]  # fmt: skip
+]
 Share = Annotated[float, Ge(0), Le(1), Step(0.01)]
 Focus = Annotated[float, Ge(0.000000001), Le(1), Step(0.000000001)]
 
@@ -56,9 +63,18 @@ def wan_fun_inpaint_to_video(
         end_image: The last frames; scaled likewise.
     """
     return wan_first_last_frame_to_video(
-        positive, negative, vae, ctx, width, height, length, batch_size, clip_vision_start_image=clip_vision_output,
-        start_image=start_image, end_image=end_image,
-    )  # fmt: skip
+        positive,
+        negative,
+        vae,
+        ctx,
+        width,
+        height,
+        length,
+        batch_size,
+        clip_vision_start_image=clip_vision_output,
+        start_image=start_image,
+        end_image=end_image,
+    )
 
 
 @node("WanFunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))

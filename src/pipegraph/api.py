@@ -247,9 +247,15 @@ def load(
             not load.
     """
     shared: dict[str, Any] = {
-        "out": out, "device": device, "dtype": dtype, "kernels": kernels, "quantize": quantize, "allow": allow,
-        "save": save, "on_event": on_event,
-    }  # fmt: skip
+        "out": out,
+        "device": device,
+        "dtype": dtype,
+        "kernels": kernels,
+        "quantize": quantize,
+        "allow": allow,
+        "save": save,
+        "on_event": on_event,
+    }
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
         open_inputs(graph, library)  # raises: the file is told with everything else that is wrong with the graph

@@ -140,9 +140,14 @@ def test_equals_diffusers_and_peft(tmp_path: Path, flux: Any) -> None:
     network, call = flux
     theirs, _ = networks.flux()
     pipe = FluxPipeline(
-        scheduler=FlowMatchEulerDiscreteScheduler(), vae=None, text_encoder=None, tokenizer=None, text_encoder_2=None,
-        tokenizer_2=None, transformer=theirs,
-    )  # fmt: skip
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=None,
+        text_encoder=None,
+        tokenizer=None,
+        text_encoder_2=None,
+        tokenizer_2=None,
+        transformer=theirs,
+    )
     other = draw({"transformer_blocks.0.attn.to_k": (DIM, DIM), "proj_out": (4, DIM)}, rank=5, seed=7, alpha=5.0)
     first, second = STYLES["diffusers"], keys(other, lambda n: f"transformer.{n}", *AB)
     pipe.load_lora_weights(dict(first), adapter_name="first")
@@ -348,11 +353,15 @@ def scale_of(path: Path, flux: Any) -> float:
 @pytest.mark.parametrize(
     ("header", "scale"),
     [
-        ({"lora_alpha": "0.5"}, 0.0625), ({"alpha": "4"}, 0.5), ({"network_alpha": "16.0"}, 2.0),
-        ({"ss_network_alpha": "1", "ss_network_dim": "8"}, 0.125), ({"lora_alpha": "0"}, 0.0),
-        ({"lora_alpha": "8", "use_rslora": "true"}, 8**0.5), ({"lora_alpha": "4", "ss_network_alpha": "4.0"}, 0.5),
+        ({"lora_alpha": "0.5"}, 0.0625),
+        ({"alpha": "4"}, 0.5),
+        ({"network_alpha": "16.0"}, 2.0),
+        ({"ss_network_alpha": "1", "ss_network_dim": "8"}, 0.125),
+        ({"lora_alpha": "0"}, 0.0),
+        ({"lora_alpha": "8", "use_rslora": "true"}, 8**0.5),
+        ({"lora_alpha": "4", "ss_network_alpha": "4.0"}, 0.5),
     ],
-)  # fmt: skip
+)
 def test_alpha_that_stands_only_in_the_header(tmp_path: Path, flux: Any, header: dict[str, str], scale: float) -> None:
     path = written(tmp_path, PLAIN, header)
     assert scale_of(path, flux) == pytest.approx(scale, rel=1e-12)

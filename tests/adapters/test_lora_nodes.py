@@ -69,11 +69,14 @@ def graph(tmp_path: Path, lora: dict[str, Any] | None) -> Any:
         "sample": {
             "class_type": "SamplerCustomAdvanced",
             "inputs": {
-                "noise": ["noise", 0], "guider": ["guide", 0], "sampler": ["sampler", 0], "sigmas": ["sigmas", 0],
+                "noise": ["noise", 0],
+                "guider": ["guide", 0],
+                "sampler": ["sampler", 0],
+                "sigmas": ["sigmas", 0],
                 "latent_image": ["size", 0],
             },
         },
-    }  # fmt: skip
+    }
     if lora:
         sources = {"model": ["ckpt", "MODEL"]}
         sources |= {"clip": ["ckpt", "CLIP"]} if lora["class_type"] == "LoraLoader" else {}

@@ -68,8 +68,10 @@ def test_minimax_layers_by_the_names_of_comfyuis_files() -> None:
     widths |= {f"{block}.attn.to_q": 8, f"{block}.attn.to_k": 4, f"{block}.attn.to_v": 4}
     known = spellings(widths, MINIMAX)
     assert known["blocks_3_attn_qkv_proj"] == (
-        rows(f"{block}.attn.to_q", (0, 8)), rows(f"{block}.attn.to_k", (8, 12)), rows(f"{block}.attn.to_v", (12, 16))
-    )  # fmt: skip
+        rows(f"{block}.attn.to_q", (0, 8)),
+        rows(f"{block}.attn.to_k", (8, 12)),
+        rows(f"{block}.attn.to_v", (12, 16)),
+    )
     assert known["blocks_3_mlp_fc1"] == (rows(f"{block}.ff.net.0.proj", (10, 20), (0, 10)),)
     assert taken(known["blocks_3_mlp_fc1"], 20) == [*range(10, 20), *range(10)]
     assert known["blocks_3_mlp_fc2"] == (rows(f"{block}.ff.net.2", (0, 8)),)
@@ -173,10 +175,13 @@ def test_factors_of_another_shape_are_refused(
 
 def test_the_report_counts_layers_and_whole_differences_of_each_part(tmp_path: Path) -> None:
     tensors = {
-        "middle.lora_A.weight": numbers(2, 4, seed=1), "middle.lora_B.weight": numbers(4, 2, seed=2),
-        "middle.diff_b": numbers(4, seed=3), "norm.diff": numbers(4, seed=4),
-        "words.lora_A.weight": numbers(2, 4, seed=5), "words.lora_B.weight": numbers(6, 2, seed=6),
-    }  # fmt: skip
+        "middle.lora_A.weight": numbers(2, 4, seed=1),
+        "middle.lora_B.weight": numbers(4, 2, seed=2),
+        "middle.diff_b": numbers(4, seed=3),
+        "norm.diff": numbers(4, seed=4),
+        "words.lora_A.weight": numbers(2, 4, seed=5),
+        "words.lora_B.weight": numbers(6, 2, seed=6),
+    }
     found = read(file(tmp_path, **tensors), Net())
     said = found.report()
     assert (said["file"], said["keys"], said["of"]) == ("lora.safetensors", 6, 6)

@@ -136,9 +136,16 @@ def weight(format: str, n: int, k: int, group: int | None = None, rotate: int | 
 
 
 def _linear(
-    m: int, format: str, *, k: int = 3072, rank: int = 0, precision: str = "exact", full: bool = False,
-    dtype: torch.dtype = BF16, **how: Any,
-) -> Any:  # fmt: skip
+    m: int,
+    format: str,
+    *,
+    k: int = 3072,
+    rank: int = 0,
+    precision: str = "exact",
+    full: bool = False,
+    dtype: torch.dtype = BF16,
+    **how: Any,
+) -> Any:
     n = 3072
 
     def call() -> Any:
@@ -217,11 +224,28 @@ def _cases() -> Iterator[Case]:
 
 
 REPRESENTATIVE = (
-    "attention D128", "attention D64", "attention TMA D128", "attention_varlen D128", "merge_attention",
-    "paged_decode D128 int8", "kv_append int8", "linear w8a8 int8 M4608 rank 32", "linear w8a8 fp8 M4608",
-    "linear q8 M16", "linear w4 g32 M4608", "linear w4 g32 M1", "grouped_linear", "quantize_rows int8 rotated",
-    "rms_norm", "ada_norm", "gate_add", "qk_norm_rope interleaved", "swiglu", "geglu", "sample",
-)  # fmt: skip
+    "attention D128",
+    "attention D64",
+    "attention TMA D128",
+    "attention_varlen D128",
+    "merge_attention",
+    "paged_decode D128 int8",
+    "kv_append int8",
+    "linear w8a8 int8 M4608 rank 32",
+    "linear w8a8 fp8 M4608",
+    "linear q8 M16",
+    "linear w4 g32 M4608",
+    "linear w4 g32 M1",
+    "grouped_linear",
+    "quantize_rows int8 rotated",
+    "rms_norm",
+    "ada_norm",
+    "gate_add",
+    "qk_norm_rope interleaved",
+    "swiglu",
+    "geglu",
+    "sample",
+)
 """One or two cases of each kernel: compiled for every architecture, as all cases of attention are."""
 CASES = {case.name: case for case in _cases()}
 FAST = {name: CASES[name].on[-1 - i % len(CASES[name].on)] for i, name in enumerate(REPRESENTATIVE)}

@@ -26,9 +26,7 @@ LARGE = {
     "fp8": {"sm_90": "QGMMA", "sm_100": "UTCMMA"},
 }
 SMALL = {"half": ("HMMA",), "int8": ("IMMA",), "fp8": ("QMMA", "HMMA")}
-SPILL = {
-    ("attention D256", "gfx1100"), ("attention D256 softcap", "gfx1100"), ("attention D128 window", "sm_120")
-}  # fmt: skip
+SPILL = {("attention D256", "gfx1100"), ("attention D256 softcap", "gfx1100"), ("attention D128 window", "sm_120")}
 """What spills: on RDNA 3 every wave holds the queries twice, which leaves too few of its 256 registers at this size;
 on sm_120 56 bytes, with tiles that serve calls without a window best."""
 

@@ -100,8 +100,10 @@ def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_pipe_gets_the_text_itself(call: Call, write: Callable[..., Path], pack: Path) -> None:
-    nodes = {"a": {"class_type": "Evil", "inputs": {"text": f"text{EVIL}"}},
-             "show": {"class_type": "PreviewAny", "inputs": {"source": ["a", 0]}}}  # fmt: skip
+    nodes = {
+        "a": {"class_type": "Evil", "inputs": {"text": f"text{EVIL}"}},
+        "show": {"class_type": "PreviewAny", "inputs": {"source": ["a", 0]}},
+    }
     done = call("run", write({"nodes": nodes}), "--nodes", pack)
     assert done.out == f"text{EVIL}\n"
     assert not RAW.search(done.err.encode()) and "text\\x1b]0;title\\x07" in done.err

@@ -15,9 +15,14 @@ from pipegraph.models.embedded.recipe.video_world import Moving, ids, sample
 
 BASE = EMBEDDED / "flux-tiny"
 ODD = [
-    "", "A RED Automobile, on the beach!", "cat,dog light-grey grey x9y kitty", "red cat " * 20, "grey  grey\ngrey",
-    "a hamburger under a huge violet gown, seaside", "dragon",
-]  # fmt: skip
+    "",
+    "A RED Automobile, on the beach!",
+    "cat,dog light-grey grey x9y kitty",
+    "red cat " * 20,
+    "grey  grey\ngrey",
+    "a hamburger under a huge violet gown, seaside",
+    "dragon",
+]
 
 
 def captions(count: int) -> list[str]:

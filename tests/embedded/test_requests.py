@@ -32,10 +32,19 @@ def test_reads_every_caption() -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["", "a red apple", "a apple on the beach", "an red apple on the beach", "a red cat on the beach", "a dog at night",
-     "a red apple on a red background", "a red apple on a loud background", "a red apple on the beach please",
-     "an apple left of on the beach"],
-)  # fmt: skip
+    [
+        "",
+        "a red apple",
+        "a apple on the beach",
+        "an red apple on the beach",
+        "a red cat on the beach",
+        "a dog at night",
+        "a red apple on a red background",
+        "a red apple on a loud background",
+        "a red apple on the beach please",
+        "an apple left of on the beach",
+    ],
+)
 def test_refuses_what_is_no_caption(prompt: str) -> None:
     assert read(prompt) is None
 
@@ -64,8 +73,14 @@ def test_answers_to_requests_for_clips_fulfil_them(held_out: bool) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["a red apple on the beach", "a red apple moving on the beach", "a red apple rising in the snow",
-     "a blue fish moving left in the sea", "an house rising at night", "a red apple rising at night please"],
-)  # fmt: skip
+    [
+        "a red apple on the beach",
+        "a red apple moving on the beach",
+        "a red apple rising in the snow",
+        "a blue fish moving left in the sea",
+        "an house rising at night",
+        "a red apple rising at night please",
+    ],
+)
 def test_refuses_what_is_no_caption_of_a_clip(prompt: str) -> None:
     assert video_requests.read(prompt) is None

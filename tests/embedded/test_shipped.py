@@ -63,9 +63,16 @@ def test_the_diffusers_pipeline_draws_what_the_recipe_draws() -> None:
     pipe = FluxPipeline.from_pretrained(BASE, low_cpu_mem_usage=False)
     pipe.set_progress_bar_config(disable=True)
     latents = pipe(
-        prompts, negative_prompt=["", ""], true_cfg_scale=best["cfg"], num_inference_steps=best["steps"], height=128,
-        width=128, max_sequence_length=TEXT_TOKENS, output_type="latent", latents=pack(noise),
-    ).images  # fmt: skip
+        prompts,
+        negative_prompt=["", ""],
+        true_cfg_scale=best["cfg"],
+        num_inference_steps=best["steps"],
+        height=128,
+        width=128,
+        max_sequence_length=TEXT_TOKENS,
+        output_type="latent",
+        latents=pack(noise),
+    ).images
     nets, _ = measure.load(BASE)
     ours = measure.sample(nets, prompts, noise, measure.sigmas(best["steps"], best["shift"]), best["cfg"])
     assert torch.allclose(unpack(latents, 16, 16), ours, atol=2e-3)

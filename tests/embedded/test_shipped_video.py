@@ -52,18 +52,29 @@ def test_the_diffusers_pipeline_shows_what_the_recipe_shows(monkeypatch: pytest.
     noise = torch.randn(1, 16, 4, SIZE // 8, SIZE // 8, generator=torch.Generator().manual_seed(3))
     nets, vae = measure.load(FOLDER)
     pipe = WanPipeline(
-        tokenizer=PreTrainedTokenizerFast.from_pretrained(FOLDER / "tokenizer"), text_encoder=nets.text, vae=vae,
-        scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(FOLDER / "scheduler"), transformer=nets.transformer,
+        tokenizer=PreTrainedTokenizerFast.from_pretrained(FOLDER / "tokenizer"),
+        text_encoder=nets.text,
+        vae=vae,
+        scheduler=FlowMatchEulerDiscreteScheduler.from_pretrained(FOLDER / "scheduler"),
+        transformer=nets.transformer,
         expand_timesteps=False,  # its own way of it takes tokens of 2 x 2 latent cells for granted
-    )  # fmt: skip
+    )
     assert WanPipeline.load_config(FOLDER)["expand_timesteps"]
     pipe.set_progress_bar_config(disable=True)
     spaced = partial(pipe.scheduler.set_timesteps, sigmas=[1.0, 0.75, 0.5, 0.25])  # its own end above 0
     monkeypatch.setattr(pipe.scheduler, "set_timesteps", spaced)
     latents = pipe(
-        prompt, negative_prompt="", guidance_scale=use["cfg"], num_inference_steps=4, height=SIZE, width=SIZE,
-        num_frames=FRAMES, max_sequence_length=TOKENS, output_type="latent", latents=noise.clone(),
-    ).frames  # fmt: skip
+        prompt,
+        negative_prompt="",
+        guidance_scale=use["cfg"],
+        num_inference_steps=4,
+        height=SIZE,
+        width=SIZE,
+        num_frames=FRAMES,
+        max_sequence_length=TOKENS,
+        output_type="latent",
+        latents=noise.clone(),
+    ).frames
     with torch.no_grad():
         ours = generate(nets, [prompt], noise, 4, use["cfg"], use["shift"])
     assert (latents - ours).abs().max() < 2e-2 * np.sqrt(float(ours.pow(2).mean()))

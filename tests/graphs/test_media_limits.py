@@ -76,9 +76,18 @@ def many_blocks() -> bytes:
 
 @pytest.mark.parametrize(
     "bomb",
-    [exif_bomb, packed_texts, too_much_packed, long_text, many_png_chunks, many_riff_chunks, many_elements, many_boxes,
-     many_blocks],
-)  # fmt: skip
+    [
+        exif_bomb,
+        packed_texts,
+        too_much_packed,
+        long_text,
+        many_png_chunks,
+        many_riff_chunks,
+        many_elements,
+        many_boxes,
+        many_blocks,
+    ],
+)
 def test_a_bomb_costs_little(bomb: Callable[[], bytes]) -> None:
     data = bomb()
     read = picture.texts if picture.is_picture(data[:12]) else clip.texts

@@ -80,8 +80,9 @@ def test_common_causes_have_their_own_words(text: str, words: str) -> None:
 
 def test_faults_before_one_of_grammar_are_told_too() -> None:
     assert problems('{"a": NaN, "b": [1,]}') == [
-        ("not_finite", "line 1, column 7 (a)"), ("invalid_json", "line 1, column 20"),
-    ]  # fmt: skip
+        ("not_finite", "line 1, column 7 (a)"),
+        ("invalid_json", "line 1, column 20"),
+    ]
 
 
 @pytest.mark.parametrize(

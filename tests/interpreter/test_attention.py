@@ -62,10 +62,15 @@ def calls(draw: Any, tma: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         for h, s, n in ((hkv * group, sq, d), (hkv, skv, d), (hkv, skv, dv))
     )
     call = dict(
-        q=q, k=k, v=v, causal=causal, window=draw(st.sampled_from([None, 1, 7, 40])) if causal else None,
-        scale=draw(st.sampled_from([None, -0.3])), softcap=draw(st.sampled_from([None, None, 2.0])),
+        q=q,
+        k=k,
+        v=v,
+        causal=causal,
+        window=draw(st.sampled_from([None, 1, 7, 40])) if causal else None,
+        scale=draw(st.sampled_from([None, -0.3])),
+        softcap=draw(st.sampled_from([None, None, 2.0])),
         sinks=torch.randn(hkv * group, generator=gen).to(dtype) if draw(st.booleans()) else None,
-    )  # fmt: skip
+    )
     if not tma:
         shape = draw(st.sampled_from([(sq, skv), (1, 1, 1, skv), (hkv * group, sq, 1)]))
         if draw(st.booleans()):
@@ -172,9 +177,7 @@ def test_merged_parts_are_the_whole(dtype: torch.dtype) -> None:
     parts = []
     for i, (a, b) in enumerate(((0, 7), (7, 7), (7, 30), (30, 50))):
         one = sinks if i == 2 else None
-        parts.append(
-            attention(q, k[:, :, a:b], v[:, :, a:b], sinks=one, return_lse=True, backend="triton")
-        )  # fmt: skip
+        parts.append(attention(q, k[:, :, a:b], v[:, :, a:b], sinks=one, return_lse=True, backend="triton"))
     parts[1][0].fill_(math.nan)  # of no key: counts for nothing
     got, lse = merge_attention(parts, backend="triton")
     assert (got.double() - whole).norm() <= BOUNDS[dtype] * whole.norm()

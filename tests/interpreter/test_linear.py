@@ -39,10 +39,14 @@ def test_ragged_tiles(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(
     ("format", "group", "block", "dtype"),
     [
-        ("q8", None, None, HALF), ("q8", 32, None, torch.float32), ("fp8", None, 32, HALF), ("w4", 32, None, HALF),
-        ("w4", 32, 16, torch.float32), ("w4", 64, None, HALF),
+        ("q8", None, None, HALF),
+        ("q8", 32, None, torch.float32),
+        ("fp8", None, 32, HALF),
+        ("w4", 32, None, HALF),
+        ("w4", 32, 16, torch.float32),
+        ("w4", 64, None, HALF),
     ],
-)  # fmt: skip
+)
 def test_packed_weights(format: str, group: int | None, block: int | None, dtype: torch.dtype) -> None:
     """A depth that the tile does not divide, a side path of an odd rank, and one of strength 0, bit by bit."""
     k = 192 if group == 64 else 96

@@ -10,10 +10,13 @@ import torch
 from pipegraph.kernels.sample import sample
 
 ROWS = dict(
-    temperature=torch.tensor([0, 0.5, 1, 1, 2, 1]), top_k=torch.tensor([0, 0, 1, 7, 99, 0]),
-    top_p=torch.tensor([1, 0.5, 1, 0.9, 1, 0.0]), min_p=torch.tensor([0, 0, 0, 0.1, 0, 0]),
-    seed=torch.tensor([1, 2**40, 3, -4, 5, 6]), offset=torch.tensor([0, 1, 2, 3, 4, 2**40]),
-)  # fmt: skip
+    temperature=torch.tensor([0, 0.5, 1, 1, 2, 1]),
+    top_k=torch.tensor([0, 0, 1, 7, 99, 0]),
+    top_p=torch.tensor([1, 0.5, 1, 0.9, 1, 0.0]),
+    min_p=torch.tensor([0, 0, 0, 0.1, 0, 0]),
+    seed=torch.tensor([1, 2**40, 3, -4, 5, 6]),
+    offset=torch.tensor([0, 1, 2, 3, 4, 2**40]),
+)
 
 
 def logits(*shape: int) -> torch.Tensor:

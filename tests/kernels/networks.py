@@ -17,15 +17,28 @@ def flux(**changes: Any) -> tuple[nn.Module, dict[str, Any]]:
 
     torch.manual_seed(0)
     config = dict(
-        patch_size=1, in_channels=4, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=24, pooled_projection_dim=20, axes_dims_rope=(4, 4, 8), guidance_embeds=True,
-    )  # fmt: skip
+        patch_size=1,
+        in_channels=4,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=24,
+        pooled_projection_dim=20,
+        axes_dims_rope=(4, 4, 8),
+        guidance_embeds=True,
+    )
     network = FluxTransformer2DModel(**(config | changes)).eval()
     call = dict(
-        hidden_states=noise(2, 6, 4), encoder_hidden_states=noise(2, 5, 24), pooled_projections=noise(2, 20),
-        timestep=torch.tensor([0.5, 0.2]), guidance=torch.tensor([3.5, 1.0]), img_ids=torch.ones(6, 3),
-        txt_ids=torch.zeros(5, 3), return_dict=False,
-    )  # fmt: skip
+        hidden_states=noise(2, 6, 4),
+        encoder_hidden_states=noise(2, 5, 24),
+        pooled_projections=noise(2, 20),
+        timestep=torch.tensor([0.5, 0.2]),
+        guidance=torch.tensor([3.5, 1.0]),
+        img_ids=torch.ones(6, 3),
+        txt_ids=torch.zeros(5, 3),
+        return_dict=False,
+    )
     return network, call
 
 
@@ -35,9 +48,17 @@ def flux_controlnet() -> tuple[nn.Module, dict[str, Any]]:
     _, call = flux()
     torch.manual_seed(0)
     network = FluxControlNetModel(
-        patch_size=1, in_channels=4, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=24, pooled_projection_dim=20, axes_dims_rope=(4, 4, 8), guidance_embeds=True,
-    ).eval()  # fmt: skip
+        patch_size=1,
+        in_channels=4,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=24,
+        pooled_projection_dim=20,
+        axes_dims_rope=(4, 4, 8),
+        guidance_embeds=True,
+    ).eval()
     for p in (q for m in (network.controlnet_blocks, network.controlnet_single_blocks) for q in m.parameters()):
         nn.init.normal_(p)  # they start at zero
     return network, call | dict(controlnet_cond=noise(2, 6, 4))
@@ -48,9 +69,13 @@ def autoencoder() -> tuple[nn.Module, dict[str, Any]]:
 
     torch.manual_seed(0)
     network = AutoencoderKL(
-        block_out_channels=(8, 16), down_block_types=("DownEncoderBlock2D",) * 2, latent_channels=4,
-        up_block_types=("UpDecoderBlock2D",) * 2, norm_num_groups=4, sample_size=32,
-    ).eval()  # fmt: skip
+        block_out_channels=(8, 16),
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        latent_channels=4,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+        norm_num_groups=4,
+        sample_size=32,
+    ).eval()
     return network, dict(sample=noise(2, 3, 16, 24), return_dict=False)
 
 
@@ -59,9 +84,15 @@ def clip() -> tuple[nn.Module, dict[str, Any]]:
 
     torch.manual_seed(0)
     config = CLIPTextConfig(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
+        vocab_size=99,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
     network: nn.Module = CLIPTextModel(config)
     return network.eval(), text_call()
 

@@ -21,9 +21,15 @@ BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.
 
 
 def formula(
-    q: Tensor, k: Tensor, v: Tensor, seen: Tensor, bias: Tensor | None, scale: float, softcap: float | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: Tensor,
+    bias: Tensor | None,
+    scale: float,
+    softcap: float | None,
     sinks: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Row by row in float64; ``seen`` is (B, Hq, Sq, Skv)."""
     group = q.shape[1] // k.shape[1]
     out = torch.zeros(*q.shape[:3], v.shape[3], dtype=torch.float64)

@@ -12,9 +12,18 @@ from pipegraph.kernels.hooks.diffusers import _attend_part
 from pipegraph.kernels.hooks.transformers import attend, install
 
 SMALL: dict[str, Any] = dict(
-    hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
-    vocab_size=40, max_position_embeddings=64, sliding_window=5, pad_token_id=0, attn_implementation="eager",
-)  # fmt: skip
+    hidden_size=32,
+    intermediate_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    vocab_size=40,
+    max_position_embeddings=64,
+    sliding_window=5,
+    pad_token_id=0,
+    attn_implementation="eager",
+)
 
 
 def gemma2() -> Any:

@@ -43,9 +43,7 @@ def test_is_attention_of_each_sequence(backend: str, dtype: torch.dtype, how: di
     assert torch.equal(attention_varlen(**call, backend=backend), got)
     for (a, b), (c, d) in zip(pairwise(call["cu_q"].tolist()), pairwise(call["cu_k"].tolist()), strict=True):
         q, k, v = (x.double().transpose(0, 1)[None] for x in (call["q"][a:b], call["k"][c:d], call["v"][c:d]))
-        want, want_lse = attention(
-            q, k, v, **how, sinks=call["sinks"], return_lse=True, backend="reference"
-        )  # fmt: skip
+        want, want_lse = attention(q, k, v, **how, sinks=call["sinks"], return_lse=True, backend="reference")
         assert (got[a:b].double() - want[0].transpose(0, 1)).norm() <= BOUNDS[dtype] * want.norm()
         torch.testing.assert_close(lse[a:b].double(), want_lse[0].T, rtol=1e-3, atol=1e-3)
 

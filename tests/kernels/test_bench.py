@@ -45,8 +45,15 @@ def test_every_suite_measures_torch(measured: Bench) -> None:
     assert not measured.wrong and not measured.unfinished
     timed = {(row.op, row.backend) for row in measured.rows if row.ms is not None}
     assert {op for op, backend in timed if backend == "torch"} >= {
-        "attention", "linear", "paged_decode", "rms_norm", "ada_norm", "swiglu", "qk_norm_rope", "quantize_rows"
-    }  # fmt: skip
+        "attention",
+        "linear",
+        "paged_decode",
+        "rms_norm",
+        "ada_norm",
+        "swiglu",
+        "qk_norm_rope",
+        "quantize_rows",
+    }
     assert ("linear", "scaled-mm") in timed
     for row in measured.rows:
         if row.ms is None:

@@ -123,9 +123,16 @@ def test_what_cannot_be_installed_is_refused() -> None:
     from diffusers import SD3Transformer2DModel
 
     sd3 = SD3Transformer2DModel(
-        sample_size=8, patch_size=1, in_channels=4, num_layers=1, attention_head_dim=8, num_attention_heads=2,
-        caption_projection_dim=16, joint_attention_dim=16, pooled_projection_dim=16,
-    )  # fmt: skip
+        sample_size=8,
+        patch_size=1,
+        in_channels=4,
+        num_layers=1,
+        attention_head_dim=8,
+        num_attention_heads=2,
+        caption_projection_dim=16,
+        joint_attention_dim=16,
+        pooled_projection_dim=16,
+    )
     with pytest.raises(KernelError, match="JointAttnProcessor2_0"):
         install(sd3)
     with pytest.raises(KernelError, match="MultiheadAttention"):
@@ -199,9 +206,16 @@ def test_language_model_with_left_padding_and_a_cache() -> None:
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=99,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=0,
+    )
     network: Any = LlamaForCausalLM(config).eval()
     mask = torch.ones(2, 8, dtype=torch.int64)
     mask[1, :3] = 0

@@ -121,17 +121,21 @@ def test_activation_gate_and_residual(backend: str, dtype: torch.dtype, act: str
 
 
 KINDS = [
-    ("q8", None, None), ("q8", None, 64), ("q8", 32, None), ("fp8", None, None), ("fp8", None, 32), ("w4", 32, None),
-    ("w4", 64, 64), ("w4", 128, None),
-]  # fmt: skip
+    ("q8", None, None),
+    ("q8", None, 64),
+    ("q8", 32, None),
+    ("fp8", None, None),
+    ("fp8", None, 32),
+    ("w4", 32, None),
+    ("w4", 64, 64),
+    ("w4", 128, None),
+]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", list(BOUNDS))
 @pytest.mark.parametrize(("format", "group", "block"), KINDS)
-def test_quantized_weights(
-    backend: str, dtype: torch.dtype, format: str, group: int | None, block: int | None
-) -> None:  # fmt: skip
+def test_quantized_weights(backend: str, dtype: torch.dtype, format: str, group: int | None, block: int | None) -> None:
     """Against what the weight stands for; a LoRA beside it keeps its effect, and one of strength 0 changes no bit."""
     weight = QWeight.quantize(random(24, 128, seed=2), format, group=group, rotate=block)  # type: ignore[arg-type]
     weight = weight.with_low_rank(LowRank(random(2, 128, seed=6), random(24, 2, seed=7)))

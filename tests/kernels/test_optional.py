@@ -132,29 +132,54 @@ def test_fp8_products_are_judged_by_the_architecture_without_triton_too(
 
 
 def flash_attn_func(
-    q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: None = None,
-    deterministic: bool = False, return_attn_probs: bool = False,
-) -> Any:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    dropout_p: float = 0.0,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    alibi_slopes: None = None,
+    deterministic: bool = False,
+    return_attn_probs: bool = False,
+) -> Any:
     """(B, S, H, D); rows that see nothing have a log-sum-exp of +inf; what is hidden is multiplied by 0."""
     assert window_size[1] == (0 if window_size[0] >= 0 else -1) and softmax_scale
     out, lse = reference(
-        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), causal=causal, scale=softmax_scale, return_lse=True,
-        window=window_size[0] + 1 if window_size[0] >= 0 else None, softcap=softcap or None,
-    )  # fmt: skip
+        q.transpose(1, 2),
+        k.transpose(1, 2),
+        v.transpose(1, 2),
+        causal=causal,
+        scale=softmax_scale,
+        return_lse=True,
+        window=window_size[0] + 1 if window_size[0] >= 0 else None,
+        softcap=softcap or None,
+    )
     out = (out + 0 * v.repeat_interleave(q.shape[2] // v.shape[2], 2).sum(1)[:, :, None]).transpose(1, 2)
     return (out, lse.masked_fill(lse == -math.inf, math.inf), None) if return_attn_probs else out
 
 
 def single_prefill_with_kv_cache(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool, sm_scale: float, window_left: int, logits_soft_cap: float | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool,
+    sm_scale: float,
+    window_left: int,
+    logits_soft_cap: float | None,
     return_lse: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """(S, H, D), the log-sum-exp (S, H) in base 2."""
     out, lse = reference(
-        *(t.transpose(0, 1)[None] for t in (q, k, v)), causal=causal, scale=sm_scale, return_lse=True,
-        window=window_left + 1 if window_left >= 0 else None, softcap=logits_soft_cap,
-    )  # fmt: skip
+        *(t.transpose(0, 1)[None] for t in (q, k, v)),
+        causal=causal,
+        scale=sm_scale,
+        return_lse=True,
+        window=window_left + 1 if window_left >= 0 else None,
+        softcap=logits_soft_cap,
+    )
     out, lse = out[0].transpose(0, 1), lse[0].T / math.log(2)
     return (out, lse) if return_lse else out
 

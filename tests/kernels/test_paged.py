@@ -142,9 +142,12 @@ def test_quantizes_as_said(backend: str) -> None:
 )
 def test_refuses(wrong: dict[str, Any], says: str) -> None:
     call = dict(
-        q=torch.ones(2, 4, 8), k_cache=torch.ones(6, 4, 2, 8), v_cache=torch.ones(6, 4, 2, 8),
-        block_table=torch.zeros(2, 3).int(), seq_lens=torch.ones(2).int(),
-    )  # fmt: skip
+        q=torch.ones(2, 4, 8),
+        k_cache=torch.ones(6, 4, 2, 8),
+        v_cache=torch.ones(6, 4, 2, 8),
+        block_table=torch.zeros(2, 3).int(),
+        seq_lens=torch.ones(2).int(),
+    )
     with pytest.raises(KernelError, match=says):
         paged_decode(**call | wrong)
 
@@ -169,9 +172,12 @@ def test_refuses(wrong: dict[str, Any], says: str) -> None:
 )
 def test_append_refuses(wrong: dict[str, Any], says: str) -> None:
     call: dict[str, Any] = dict(
-        k=torch.ones(3, 2, 8), v=torch.ones(3, 2, 4), k_cache=torch.ones(6, 4, 2, 8), v_cache=torch.ones(6, 4, 2, 4),
+        k=torch.ones(3, 2, 8),
+        v=torch.ones(3, 2, 4),
+        k_cache=torch.ones(6, 4, 2, 8),
+        v_cache=torch.ones(6, 4, 2, 4),
         slots=torch.tensor([0, 5, 2]),
-    )  # fmt: skip
+    )
     kv_append(**call)
     with pytest.raises(KernelError, match=says):
         kv_append(**call | wrong)

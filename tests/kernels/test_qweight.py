@@ -23,9 +23,16 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 KINDS = [
-    ("q8", None, None), ("q8", None, 64), ("q8", 32, None), ("q8", None, 2), ("fp8", None, None), ("fp8", None, 32),
-    ("w4", 32, None), ("w4", 64, None), ("w4", 64, 16),
-]  # fmt: skip
+    ("q8", None, None),
+    ("q8", None, 64),
+    ("q8", 32, None),
+    ("q8", None, 2),
+    ("fp8", None, None),
+    ("fp8", None, 32),
+    ("w4", 32, None),
+    ("w4", 64, None),
+    ("w4", 64, 16),
+]
 
 
 @pytest.mark.parametrize("block", [2, 4, 8, 16, 32, 256])

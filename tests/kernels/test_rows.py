@@ -127,13 +127,9 @@ def test_qk_norm_rope(backend: str, dtype: torch.dtype, interleaved: bool) -> No
                     for b, p in enumerate(place)
                 ]
                 near(got, torch.stack(want), dtype)
-        plain = qk_norm_rope(
-            q, k, None, None, cos[:5], sin[:5], None, interleaved=interleaved, backend=backend
-        )  # fmt: skip
+        plain = qk_norm_rope(q, k, None, None, cos[:5], sin[:5], None, interleaved=interleaved, backend=backend)
         near(plain[0], turned(q.double(), cos[:5].double(), sin[:5].double(), interleaved), dtype)
-        each = qk_norm_rope(
-            q, k, None, None, cos[place], sin[place], None, interleaved=interleaved, backend=backend
-        )  # fmt: skip
+        each = qk_norm_rope(q, k, None, None, cos[place], sin[place], None, interleaved=interleaved, backend=backend)
         near(each[1][1], turned(k[1].double(), cos[place[1]].double(), sin[place[1]].double(), interleaved), dtype)
 
 

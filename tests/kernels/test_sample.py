@@ -142,10 +142,13 @@ def test_a_row_without_top_p_keeps_all_beside_one_with_it() -> None:
 def test_rows_have_their_own_settings_and_streams(backend: str) -> None:
     x = logits(6, 50)
     how = dict(
-        temperature=torch.tensor([0, 0.5, 1, 1, 2, 1]), top_k=torch.tensor([0, 0, 1, 7, 99, 0]),
-        top_p=torch.tensor([1, 0.5, 1, 0.9, 1, 0.0]), min_p=torch.tensor([0, 0, 0, 0.1, 0, 0]),
-        seed=torch.tensor([1, 2, 3, 4, 5, -6]), offset=torch.tensor([0, 1, 2, 3, 4, 2**40]),
-    )  # fmt: skip
+        temperature=torch.tensor([0, 0.5, 1, 1, 2, 1]),
+        top_k=torch.tensor([0, 0, 1, 7, 99, 0]),
+        top_p=torch.tensor([1, 0.5, 1, 0.9, 1, 0.0]),
+        min_p=torch.tensor([0, 0, 0, 0.1, 0, 0]),
+        seed=torch.tensor([1, 2, 3, 4, 5, -6]),
+        offset=torch.tensor([0, 1, 2, 3, 4, 2**40]),
+    )
     together = sample(x, **how, backend=backend)
     for i in range(6):
         alone = sample(x[i : i + 1], **{k: v[i : i + 1] for k, v in how.items()}, backend=backend)

@@ -44,10 +44,11 @@ def test_products_of_few_rows(rows: int) -> None:
 @pytest.mark.parametrize(
     ("layer", "shape"),
     [
-        (nn.Conv2d(96, 64, 1), (2, 96, 32, 32)), (nn.Conv2d(64, 32, 1, bias=False), (1, 64, 64, 64)),
+        (nn.Conv2d(96, 64, 1), (2, 96, 32, 32)),
+        (nn.Conv2d(64, 32, 1, bias=False), (1, 64, 64, 64)),
         (nn.Conv3d(16, 192, 1), (2, 16, 4, 8, 8)),
     ],
-)  # fmt: skip
+)
 @torch.no_grad()
 def test_convolutions_of_single_pixels(layer: Any, shape: tuple[int, ...]) -> None:
     x = drawn(*shape)
@@ -61,9 +62,15 @@ def test_convolutions_of_single_pixels(layer: Any, shape: tuple[int, ...]) -> No
 
 @pytest.mark.parametrize(
     "layer",
-    [nn.Conv2d(4, 4, 3), nn.Conv2d(4, 4, 1, stride=2), nn.Conv2d(4, 4, 1, padding=1), nn.Conv2d(4, 4, 1, groups=2),
-     nn.Conv2d(4, 4, 1, padding="same"), nn.Conv3d(4, 4, (1, 1, 3))],
-)  # fmt: skip
+    [
+        nn.Conv2d(4, 4, 3),
+        nn.Conv2d(4, 4, 1, stride=2),
+        nn.Conv2d(4, 4, 1, padding=1),
+        nn.Conv2d(4, 4, 1, groups=2),
+        nn.Conv2d(4, 4, 1, padding="same"),
+        nn.Conv3d(4, 4, (1, 1, 3)),
+    ],
+)
 def test_other_convolutions_stay_as_they_are(layer: Any) -> None:
     kind = type(layer)
     adopt_points(layer)

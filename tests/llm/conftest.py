@@ -10,9 +10,12 @@ import pytest
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 SENTENCES = [
-    "The quick brown fox jumps over the lazy dog.", "What is a lighthouse? A tower with a light at its top.",
-    '{"name": "Bo", "age": 3, "tags": ["a", "b"]}', "user\nassistant\nsystem\n", "naïve café 😀👍🏽 日本語 Привет",
-]  # fmt: skip
+    "The quick brown fox jumps over the lazy dog.",
+    "What is a lighthouse? A tower with a light at its top.",
+    '{"name": "Bo", "age": 3, "tags": ["a", "b"]}',
+    "user\nassistant\nsystem\n",
+    "naïve café 😀👍🏽 日本語 Привет",
+]
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
@@ -57,10 +60,17 @@ def save_llm(folder: Path, tokenizer: Tokenizer, **config: Any) -> Path:
 
     torch.manual_seed(0)
     sizes = {
-        "vocab_size": tokenizer.size + 6, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256, "initializer_range": 0.4,
-        "eos_token_id": tokenizer.fast.eos_token_id, "bos_token_id": None,
-    }  # fmt: skip
+        "vocab_size": tokenizer.size + 6,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "initializer_range": 0.4,
+        "eos_token_id": tokenizer.fast.eos_token_id,
+        "bos_token_id": None,
+    }
     network = LlamaForCausalLM(LlamaConfig(**(sizes | config)))
     network.save_pretrained(folder)
     tokenizer.fast.save_pretrained(folder)

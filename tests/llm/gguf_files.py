@@ -28,13 +28,22 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     writer.add_rope_freq_base(10000.0)
     _add_tokenizer(writer, tokenizer, config.vocab_size, more.get("pre", "gpt-2"))
     names = {
-        "model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
-        "lm_head.weight": "output.weight", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm", "model.layers": "blk", "self_attn.qkv_proj": "attn_qkv",
+        "model.embed_tokens.weight": "token_embd.weight",
+        "model.norm.weight": "output_norm.weight",
+        "lm_head.weight": "output.weight",
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "model.layers": "blk",
+        "self_attn.qkv_proj": "attn_qkv",
         "mlp.gate_up_proj": "ffn_up",
-    }  # fmt: skip
+    }
     if arch in ("gemma3", "qwen3", "qwen3moe"):
         writer.add_key_length(config.head_dim)
         names |= {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"}
@@ -46,9 +55,10 @@ def write_gguf(path: Path, network: Any, tokenizer: Tokenizer, kind: str, **more
     if arch == "gemma3":
         writer.add_sliding_window(config.sliding_window)
         names |= {
-            "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+            "post_attention_layernorm": "post_attention_norm",
+            "pre_feedforward_layernorm": "ffn_norm",
             "post_feedforward_layernorm": "post_ffw_norm",
-        }  # fmt: skip
+        }
     if arch == "phi3":
         writer.add_rope_dimension_count(config.head_dim)
         writer.add_rope_scaling_orig_ctx_len(config.rope_parameters["original_max_position_embeddings"])

@@ -23,10 +23,18 @@ from pipegraph.models.llm.session import Session
 
 R = TypeVar("R")
 COMMON: dict[str, Any] = dict(
-    vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
-    num_key_value_heads=2, max_position_embeddings=256, eos_token_id=None, bos_token_id=1, pad_token_id=0,
+    vocab_size=128,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=256,
+    eos_token_id=None,
+    bos_token_id=1,
+    pad_token_id=0,
     tie_word_embeddings=False,
-)  # fmt: skip
+)
 FOUR = {**COMMON, "num_hidden_layers": 4}
 WINDOWS = ["sliding_attention", "full_attention", "sliding_attention"]
 MOE: dict[str, Any] = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
@@ -126,9 +134,13 @@ def expected(name: str, count: int) -> Greedy:
     tokens, logits = [], []
     for prompt in prompts():
         out = network.generate(
-            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), max_new_tokens=count,
-            do_sample=False, return_dict_in_generate=True, output_logits=True,
-        )  # fmt: skip
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+            max_new_tokens=count,
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
         tokens.append(tuple(out.sequences[0, len(prompt) :].tolist()))
         logits.append(torch.cat(out.logits))
     assert all(len(set(t)) >= 15 for t in tokens), f"{name} says too little: {tokens}"

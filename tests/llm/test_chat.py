@@ -199,7 +199,9 @@ QUOTED = (ToolCall("f", {"t": "a </think> b"}),)
         ('<think>a</think><tool_call>{"name":"f","arguments":{"t":"a </think> b"}}</tool_call>', "a", "", QUOTED),
         (
             '<tool_call>{"name": "f", "arguments": {"t": "</tool_call>"}}</tool_call>.',
-            "", ".", (ToolCall("f", {"t": "</tool_call>"}),),
+            "",
+            ".",
+            (ToolCall("f", {"t": "</tool_call>"}),),
         ),
         ('<tool_call>{"name": "f", "arguments": {"t": "a\nb"}}</tool_call>', "", "", (ToolCall("f", {"t": "a\nb"}),)),
         ('[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]', "", "", CALL),
@@ -210,10 +212,12 @@ QUOTED = (ToolCall("f", {"t": "a </think> b"}),)
         ('["Bo", 3]', "", '["Bo", 3]', ()),
         (
             "<tool_call><function=f><parameter=x>\n1\n</parameter></function></tool_call>",
-            "", "", (ToolCall("f", {"x": "1"}),),
+            "",
+            "",
+            (ToolCall("f", {"x": "1"}),),
         ),
     ],
-)  # fmt: skip
+)
 def test_replies_taken_apart(text: str, thinking: str, answer: str, calls: tuple[ToolCall, ...]) -> None:
     parsed = parse_reply(text)
     assert (parsed.thinking, parsed.answer, parsed.tool_calls, parsed.problems) == (thinking, answer, calls, ())
@@ -270,14 +274,22 @@ TOOL: dict[str, Any] = {
         "type": "object",
         "$defs": {"count": {"type": "integer"}},
         "properties": {
-            "zip": {"type": "string"}, "n": {"type": "integer"}, "f": {"type": "number"},
-            "b": {"type": "boolean"}, "l": {"type": "array"}, "o": {"type": "object"},
+            "zip": {"type": "string"},
+            "n": {"type": "integer"},
+            "f": {"type": "number"},
+            "b": {"type": "boolean"},
+            "l": {"type": "array"},
+            "o": {"type": "object"},
             "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-            "name": {"type": ["string", "null"]}, "kind": {"enum": ["1", "2"]}, "level": {"enum": [1, 2]},
-            "ref": {"$ref": "#/$defs/count"}, "free": {"description": "no type"}, "loop": {"$ref": "#/properties/loop"},
+            "name": {"type": ["string", "null"]},
+            "kind": {"enum": ["1", "2"]},
+            "level": {"enum": [1, 2]},
+            "ref": {"$ref": "#/$defs/count"},
+            "free": {"description": "no type"},
+            "loop": {"$ref": "#/properties/loop"},
         },
     },
-}  # fmt: skip
+}
 
 
 def called_with(parameters: str, tools: list[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -289,17 +301,37 @@ def called_with(parameters: str, tools: list[Any]) -> tuple[dict[str, Any], tupl
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("zip", "12345", "12345"), ("zip", "1e5", "1e5"), ("zip", "null", "null"), ("zip", '"x"', '"x"'), ("n", "5", 5),
-        ("n", "5.0", 5), ("f", "5", 5), ("f", "1e5", 100000.0), ("b", "true", True), ("b", "False", False),
-        ("l", "[1, 2]", [1, 2]), ("o", '{"a": 1}', {"a": 1}), ("maybe", "3", 3), ("maybe", "null", None),
-        ("maybe", "None", None), ("name", "null", None), ("name", "7", "7"), ("kind", "1", "1"), ("level", "1", 1),
-        ("ref", "4", 4), ("free", "4", "4"), ("loop", "4", "4"), ("unknown", "4", "4"), ("zip", "", ""),
+        ("zip", "12345", "12345"),
+        ("zip", "1e5", "1e5"),
+        ("zip", "null", "null"),
+        ("zip", '"x"', '"x"'),
+        ("n", "5", 5),
+        ("n", "5.0", 5),
+        ("f", "5", 5),
+        ("f", "1e5", 100000.0),
+        ("b", "true", True),
+        ("b", "False", False),
+        ("l", "[1, 2]", [1, 2]),
+        ("o", '{"a": 1}', {"a": 1}),
+        ("maybe", "3", 3),
+        ("maybe", "null", None),
+        ("maybe", "None", None),
+        ("name", "null", None),
+        ("name", "7", "7"),
+        ("kind", "1", "1"),
+        ("level", "1", 1),
+        ("ref", "4", 4),
+        ("free", "4", "4"),
+        ("loop", "4", "4"),
+        ("unknown", "4", "4"),
+        ("zip", "", ""),
         ("zip", "a\n</parameter> b", "a\n</parameter> b"),
         ("zip", "a</parameter></function>b", "a</parameter></function>b"),
-        ("zip", "see\n<parameter=x>\n1", "see\n<parameter=x>\n1"), ("zip", "\n two \n", "\n two \n"),
+        ("zip", "see\n<parameter=x>\n1", "see\n<parameter=x>\n1"),
+        ("zip", "\n two \n", "\n two \n"),
         ("zip", "a </think> </tool_call> b", "a </think> </tool_call> b"),
     ],
-)  # fmt: skip
+)
 def test_parameters_are_of_the_types_of_the_tool(key: str, text: str, value: Any) -> None:
     for tool in (TOOL, {"type": "function", "function": TOOL}):
         arguments, problems = called_with(f"<parameter={key}>\n{text}\n</parameter>", [tool])

@@ -151,10 +151,14 @@ class Terminal:
     def __init__(self, *args: str) -> None:
         self.main, other = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipegraph", "chat", *args], stdin=other, stdout=other, stderr=other,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C then goes to it
+            [sys.executable, "-m", "pipegraph", "chat", *args],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C then goes to it
             env={**os.environ, "TERM": "xterm", "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+        )
         os.close(other)
 
     def type(self, text: str) -> None:

@@ -40,8 +40,12 @@ def test_turns_are_remembered_and_only_what_is_new_is_read(llm: LLM) -> None:
     second = answer(chat, "And a fox?")
     assert [t["role"] for t in chat.turns] == ["system", "user", "assistant", "user", "assistant"]
     assert [t["content"] for t in chat.turns] == [
-        "Be brief.", "What is a lighthouse?", first.text, "And a fox?", second.text,
-    ]  # fmt: skip
+        "Be brief.",
+        "What is a lighthouse?",
+        first.text,
+        "And a fox?",
+        second.text,
+    ]
     other = conversation(LLM.of(llm.network, llm.tokenizer), system="Be brief.")  # has read nothing yet
     other.turns = chat.turns[:3]
     assert answer(other, "And a fox?").text == second.text

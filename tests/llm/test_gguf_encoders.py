@@ -20,9 +20,15 @@ from .gguf_files import write_gguf
 PLACE = Place(torch.device("cpu"), torch.float32)
 PROMPTS = ["The quick brown fox", "(two:1.2) dogs"]
 SIZES: dict[str, Any] = dict(
-    hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-    head_dim=16, max_position_embeddings=1024, initializer_range=0.3,
-)  # fmt: skip
+    hidden_size=64,
+    intermediate_size=96,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=16,
+    max_position_embeddings=1024,
+    initializer_range=0.3,
+)
 
 
 @pytest.mark.parametrize(("family", "arch"), [("lumina2", "qwen3"), ("hunyuan_video", "llama")])

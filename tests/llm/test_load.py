@@ -97,10 +97,15 @@ def random_llama(tokenizer: Tokenizer, **config: Any) -> Any:
 
     torch.manual_seed(1)
     sizes: dict[str, Any] = {
-        "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96,
-        "initializer_range": 0.3, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": -(-tokenizer.size // 32) * 32,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "initializer_range": 0.3,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
         "max_position_embeddings": 128,
-    }  # fmt: skip
+    }
     return LlamaForCausalLM(LlamaConfig(**(sizes | config))).eval().requires_grad_(False)
 
 
@@ -135,16 +140,26 @@ def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: 
     import transformers as hf
 
     sizes: dict[str, Any] = {
-        "vocab_size": -(-tokenizer.size // 32) * 32, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 7,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.3,
+        "vocab_size": -(-tokenizer.size // 32) * 32,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 7,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 128,
+        "initializer_range": 0.3,
         "pad_token_id": None,
-    }  # fmt: skip
+    }
     torch.manual_seed(1)
     if arch == "phi3":
         rope = {
-            "rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 16,
-            "short_factor": [1.0] * 8, "long_factor": [1.0 + i for i in range(8)], "attention_factor": 1.1,
-        }  # fmt: skip
+            "rope_type": "longrope",
+            "rope_theta": 1e4,
+            "original_max_position_embeddings": 16,
+            "short_factor": [1.0] * 8,
+            "long_factor": [1.0 + i for i in range(8)],
+            "attention_factor": 1.1,
+        }
         config: Any = hf.Phi3Config(**sizes, rope_parameters=rope, original_max_position_embeddings=16)
         config.head_dim, network = 16, cast(Any, hf.Phi3ForCausalLM(config))
     else:
@@ -168,10 +183,20 @@ def test_experts_of_gguf_files_stay_packed(models: Path, tokenizer: Tokenizer, k
 
     torch.manual_seed(1)
     sizes: dict[str, Any] = dict(
-        hidden_size=64, intermediate_size=96, moe_intermediate_size=32, num_experts=6, num_experts_per_tok=2,
-        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=128,
-        norm_topk_prob=True, initializer_range=0.3, vocab_size=-(-tokenizer.size // 32) * 32,
-    )  # fmt: skip
+        hidden_size=64,
+        intermediate_size=96,
+        moe_intermediate_size=32,
+        num_experts=6,
+        num_experts_per_tok=2,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=128,
+        norm_topk_prob=True,
+        initializer_range=0.3,
+        vocab_size=-(-tokenizer.size // 32) * 32,
+    )
     network = Qwen3MoeForCausalLM(Qwen3MoeConfig(**sizes)).eval().requires_grad_(False)
     write_gguf(models / "moe.gguf", network, tokenizer, kind, arch="qwen3moe")
     ids = tokenizer.encode("The quick brown fox")
@@ -216,11 +241,14 @@ def test_sentencepiece_tokenizers_of_gguf_files() -> None:
     source.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=340, special_tokens=special, show_progress=False))
     tokens = [source.id_to_token(i) for i in range(source.get_vocab_size())]
     metadata = {
-        "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": tuple(tokens),
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": tuple(tokens),
         "tokenizer.ggml.scores": tuple(-float(i) for i in range(len(tokens))),
         "tokenizer.ggml.token_type": (2, 3, 3, *[6] * 256, *[1] * (len(tokens) - 259)),
-        "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 0,
-    }  # fmt: skip
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
+    }
     made = gguf_tokenizer(metadata, "here")
     assert made.start == (1,) and made.stop_ids == {2}
     for text in ("the quick fox", "  a lazy  light", "é 😀", "", "</s> the"):
@@ -235,21 +263,30 @@ def letters(architecture: str) -> Tokenizer:
     """A tokenizer of single letters, as GGUF files of Llama have it."""
     return gguf_tokenizer(
         {
-            "general.architecture": architecture, "tokenizer.ggml.model": "llama",
-            "tokenizer.ggml.tokens": ("<unk>", "[X]", "\u2581", "h", "i"), "tokenizer.ggml.scores": (0.0,) * 5,
-            "tokenizer.ggml.token_type": (2, 3, 1, 1, 1), "tokenizer.ggml.unknown_token_id": 0,
+            "general.architecture": architecture,
+            "tokenizer.ggml.model": "llama",
+            "tokenizer.ggml.tokens": ("<unk>", "[X]", "\u2581", "h", "i"),
+            "tokenizer.ggml.scores": (0.0,) * 5,
+            "tokenizer.ggml.token_type": (2, 3, 1, 1, 1),
+            "tokenizer.ggml.unknown_token_id": 0,
         },
         "here",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        ("hi", "_hi"), (" hi", "__hi"), ("[X] hi", "[X]_hi"), ("[X]hi", "[X]hi"), ("[X]  hi", "[X]__hi"),
-        ("hi[X] hi", "_hi[X]_hi"), ("", ""), ("\u2581hi", "__hi"),
+        ("hi", "_hi"),
+        (" hi", "__hi"),
+        ("[X] hi", "[X]_hi"),
+        ("[X]hi", "[X]hi"),
+        ("[X]  hi", "[X]__hi"),
+        ("hi[X] hi", "_hi[X]_hi"),
+        ("", ""),
+        ("\u2581hi", "__hi"),
     ],
-)  # fmt: skip
+)
 def test_the_space_before_a_text_in_gguf_files_of_llama(text: str, pieces: str) -> None:
     """As transformers' Llama: before the text, and not behind control tokens; and no space of the text is lost."""
     made = letters("llama")
@@ -266,19 +303,24 @@ def test_the_space_before_a_text_in_gguf_files_of_llama(text: str, pieces: str) 
 @pytest.mark.parametrize(
     ("architecture", "tokens", "pieces", "warned"),
     [
-        ("qwen2", (), 5, False), ("qwen3", (), 5, False), ("qwen3moe", (), 5, False), ("llama", (), 1, True),
+        ("qwen2", (), 5, False),
+        ("qwen3", (), 5, False),
+        ("qwen3moe", (), 5, False),
+        ("llama", (), 1, True),
         ("llama", ("<|start_header_id|>",), 2, False),
     ],
-)  # fmt: skip
+)
 def test_gguf_files_that_do_not_say_how_text_is_split(
     architecture: str, tokens: tuple[str, ...], pieces: int, warned: bool
 ) -> None:
     texts = (*"12345", "12", "123", "1234", "12345", "45", *tokens)
     metadata = {
-        "general.architecture": architecture, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": texts,
+        "general.architecture": architecture,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.tokens": texts,
         "tokenizer.ggml.merges": ("1 2", "12 3", "123 4", "1234 5", "4 5"),
         "tokenizer.ggml.token_type": (1,) * 10 + (3,) * len(tokens),
-    }  # fmt: skip
+    }
     made = gguf_tokenizer(metadata, "here")
     assert len(made.encode("12345")) == pieces
     assert ["does not say how" in text for text in made.remarks] == [True] * warned

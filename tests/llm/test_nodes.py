@@ -59,9 +59,13 @@ def test_one_prefill_and_several_decodes(tokenizer: Tokenizer) -> None:
     again = {"llm": LLM, "cache": ["b", "cache"], "max_tokens": 5}
     result = graph(
         {"a": ["a", "text"], "b": ["b", "text"], "c": ["c", "text"], "ids": ["a", "tokens"], "on": ["on", "text"]},
-        hot=hot, a=("LLMDecode", base | {"seed": 1}), b=("LLMDecode", base | {"seed": 2}),
-        c=("LLMDecode", base | {"seed": 1, "max_tokens": 13}), on=("LLMDecode", again), **prompt(),
-    ).run()  # fmt: skip
+        hot=hot,
+        a=("LLMDecode", base | {"seed": 1}),
+        b=("LLMDecode", base | {"seed": 2}),
+        c=("LLMDecode", base | {"seed": 1, "max_tokens": 13}),
+        on=("LLMDecode", again),
+        **prompt(),
+    ).run()
     assert [e.node for e in events(result, "started")].count("read") == 1
     assert result["a"] != result["b"]
     assert result["c"].startswith(result["a"])
@@ -119,13 +123,22 @@ def test_a_chat_by_parts_and_in_one() -> None:
     talk = {"llm": LLM, "message": "What is a lighthouse?", "system": "Be brief."}
     one = {"clip": LLM, "prompt": "What is a lighthouse?", "system": "Be brief.", "max_length": 10}
     result = graph(
-        {"text": ["chat", "text"], "back": ["back", "text"], "parts": ["say", "text"], "one": ["one", "generated_text"],
-         "finish": ["one", "finish"], "count": ["again", "count"], "tokens": ["chat", "tokens"]},
-        chat=("ChatTemplate", talk), back=("Detokenize", {"llm": LLM, "tokens": ["chat", 1], "control_tokens": True}),
+        {
+            "text": ["chat", "text"],
+            "back": ["back", "text"],
+            "parts": ["say", "text"],
+            "one": ["one", "generated_text"],
+            "finish": ["one", "finish"],
+            "count": ["again", "count"],
+            "tokens": ["chat", "tokens"],
+        },
+        chat=("ChatTemplate", talk),
+        back=("Detokenize", {"llm": LLM, "tokens": ["chat", 1], "control_tokens": True}),
         again=("Tokenize", {"llm": LLM, "text": ["chat", "text"], "control_tokens": True}),
         read=("LLMPrefill", {"llm": LLM, "tokens": ["chat", "tokens"], "chunk": 7}),
-        say=("LLMDecode", {"llm": LLM, "cache": ["read", 0], "max_tokens": 10}), one=("TextGenerate", one),
-    ).run()  # fmt: skip
+        say=("LLMDecode", {"llm": LLM, "cache": ["read", 0], "max_tokens": 10}),
+        one=("TextGenerate", one),
+    ).run()
     assert result["text"].startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n")
     assert result["back"] == result["text"]
     assert result["count"] == len(result["tokens"].ids[0])
@@ -139,10 +152,11 @@ def test_replies_that_keep_to_a_form() -> None:
     hot = ("SamplingParams", {"temperature": 3.0})
     workflow = graph(
         {"text": ["say", 0], "valid": ["say", "valid"], "answer": ["parsed", "answer"]},
-        form=("StructuredOutput", {"kind": "json", "form": FORM}), hot=hot,
+        form=("StructuredOutput", {"kind": "json", "form": FORM}),
+        hot=hot,
         say=("TextGenerate", say | {"sampling": ["hot", 0], "max_length": 40}),
         parsed=("ParseReply", {"text": ["say", 0]}),
-    )  # fmt: skip
+    )
     for seed in (1, 2):
         result = workflow.run({"say.draw_seed": seed})
         assert result["valid"] is True and [*json.loads(result["text"])] == ["n"]
@@ -169,7 +183,7 @@ def test_thinking_that_the_template_begins_and_types_of_a_tool(tmp_path: Path) -
             chat=("ChatTemplate", {"llm": LLM, "message": "hi", "tools": tools}),
             one=("TextGenerate", {"clip": LLM, "prompt": "hi", "max_length": 1}),
             parsed=("ParseReply", {"text": reply, "tools": tools, "thinking_begun": ["chat", "thinking_begun"]}),
-        ).run()  # fmt: skip
+        ).run()
         assert result["begun"] is begun
         assert result["thinking"] == ("hm" if begun else "")
         assert json.loads(result["calls"]) == [{"name": "f", "arguments": {"zip": "123"}}]
@@ -204,8 +218,11 @@ def test_sampling_settings_and_biases(tokenizer: Tokenizer) -> None:
     bias = {"llm": LLM, "words": "fox", "bias": 100.0, "sampling": ["s", "sampling"]}
     result = graph(
         {"ids": ["say", "tokens"], "sampling": ["bias", "sampling"]},
-        s=("SamplingParams", sampling), bias=("LogitBias", bias), say=("LLMDecode", decode), **prompt(),
-    ).run()  # fmt: skip
+        s=("SamplingParams", sampling),
+        bias=("LogitBias", bias),
+        say=("LLMDecode", decode),
+        **prompt(),
+    ).run()
     firsts = {tokenizer.encode("fox")[0], tokenizer.encode(" fox")[0]}
     assert set(result["ids"].ids[0]) <= firsts
     made = result["sampling"]
@@ -217,8 +234,10 @@ def test_speculation_says_the_same() -> None:
     decode = {"llm": LLM, "cache": ["read", "cache"], "max_tokens": 12}
     result = graph(
         {"plain": ["plain", "text"], "fast": ["fast", "text"]},
-        plain=("LLMDecode", decode), fast=("SpeculativeDecode", decode | {"draft": LLM}), **prompt(),
-    ).run()  # fmt: skip
+        plain=("LLMDecode", decode),
+        fast=("SpeculativeDecode", decode | {"draft": LLM}),
+        **prompt(),
+    ).run()
     assert result["plain"] == result["fast"]
     assert result.record["notes"]["fast"]["llm"]["acceptance"] == 1.0
 

@@ -29,9 +29,15 @@ def greedy(llm: LLM, start: Prefilled, count: int) -> Reply:
     return finish(decode(llm, start, SamplingParams(max_tokens=count), go_on=False))
 
 
-@pytest.fixture(params=["llama", "gemma3", pytest.param("gpt_oss", marks=pytest.mark.slow),
-                        pytest.param("mistral", marks=pytest.mark.slow),
-                        pytest.param("deepseek_v3", marks=pytest.mark.slow)])  # fmt: skip
+@pytest.fixture(
+    params=[
+        "llama",
+        "gemma3",
+        pytest.param("gpt_oss", marks=pytest.mark.slow),
+        pytest.param("mistral", marks=pytest.mark.slow),
+        pytest.param("deepseek_v3", marks=pytest.mark.slow),
+    ]
+)
 def llm(request: pytest.FixtureRequest) -> LLM:
     return language_model(request.param)
 

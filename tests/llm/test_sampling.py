@@ -86,11 +86,21 @@ def test_probabilities_are_those_of_draws() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"temperature": -1}, {"temperature": math.nan}, {"temperature": 1e39}, {"top_k": -1}, {"top_p": 0},
-        {"top_p": 1.1}, {"min_p": 2}, {"repetition_penalty": 0}, {"max_tokens": 0}, {"min_tokens": 300},
-        {"stop": ("",)}, {"presence_penalty": math.inf}, {"logit_bias": {1: math.inf}},
+        {"temperature": -1},
+        {"temperature": math.nan},
+        {"temperature": 1e39},
+        {"top_k": -1},
+        {"top_p": 0},
+        {"top_p": 1.1},
+        {"min_p": 2},
+        {"repetition_penalty": 0},
+        {"max_tokens": 0},
+        {"min_tokens": 300},
+        {"stop": ("",)},
+        {"presence_penalty": math.inf},
+        {"logit_bias": {1: math.inf}},
     ],
-)  # fmt: skip
+)
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         SamplingParams(**settings)  # type: ignore[arg-type]

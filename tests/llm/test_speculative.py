@@ -82,9 +82,13 @@ def test_samples_keep_the_distribution_of_the_model(penalty: float) -> None:
         found = torch.zeros(4, 4)
         for seed in range(rounds):
             params = SamplingParams(
-                temperature=1.0, top_k=4, seed=seed * batch, max_tokens=3, presence_penalty=penalty,
+                temperature=1.0,
+                top_k=4,
+                seed=seed * batch,
+                max_tokens=3,
+                presence_penalty=penalty,
                 logit_bias={i: -torch.inf for i in range(8, 128)},
-            )  # fmt: skip
+            )
             if name == "plain":
                 reply = finish(decode(llm, start, params, go_on=False))
             else:

@@ -140,7 +140,7 @@ def test_special_tokens_are_no_text(tokenizer: Tokenizer) -> None:
         (["😀"], "naïve "),
         (["it.", "it. And"], "naïve 😀👍🏽 日本語 The quick brown fox, END of "),
     ],
-)  # fmt: skip
+)
 def test_a_stop_string_cuts_before_it(tokenizer: Tokenizer, split: object, stop: list[str], left: str) -> None:
     shown, stopped = run(tokenizer, split(tokenizer, TEXT), stop)  # type: ignore[operator]
     assert stopped

@@ -59,9 +59,12 @@ def set_config(folder: Path, **values: Any) -> None:
 
 
 MISSING = [
-    "model.layers.1.mlp.up_proj.weight", "model.embed_tokens.weight", "model.norm.weight",
-    "model.layers.0.input_layernorm.weight", "lm_head.weight",
-]  # fmt: skip
+    "model.layers.1.mlp.up_proj.weight",
+    "model.embed_tokens.weight",
+    "model.norm.weight",
+    "model.layers.0.input_layernorm.weight",
+    "lm_head.weight",
+]
 
 
 @pytest.mark.parametrize("name", MISSING)
@@ -165,8 +168,15 @@ def test_what_is_loaded_is_what_the_index_names(folder: Path) -> None:
         with pytest.raises(LoadError, match=r"lacks model-00002-of-00002\.safetensors, which .*index\.json names"):
             ask("tiny")
     (folder / "aside").rename(shard)
-    index.write_text(json.dumps({"weight_map": where | {"lm_head.weight": "model-00001-of-00002.safetensors"} | {
-        "model.norm.weight": "model-00002-of-00002.safetensors"}}))  # fmt: skip
+    index.write_text(
+        json.dumps(
+            {
+                "weight_map": where
+                | {"lm_head.weight": "model-00001-of-00002.safetensors"}
+                | {"model.norm.weight": "model-00002-of-00002.safetensors"}
+            }
+        )
+    )
     with pytest.raises(LoadError, match="do not agree about"):
         files_of("tiny")
     for broken in ("[]", "{", '{"weight_map": {"a": 3}}', '{"weight_map": {"a": "../x.safetensors"}}'):
@@ -208,10 +218,17 @@ def test_a_missing_expert_is_named(tmp_path: Path) -> None:
 def test_weights_that_only_transformers_unpacks(tmp_path: Path) -> None:
     """gpt-oss comes in MXFP4; the rule is the same."""
     pytest.importorskip("accelerate")
-    config = hf.GptOssConfig(**{
-        **COMMON, "intermediate_size": 64, "head_dim": 16, "num_hidden_layers": 1, "num_local_experts": 2,
-        "num_experts_per_tok": 1, "layer_types": ["full_attention"],
-    })  # fmt: skip
+    config = hf.GptOssConfig(
+        **{
+            **COMMON,
+            "intermediate_size": 64,
+            "head_dim": 16,
+            "num_hidden_layers": 1,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+            "layer_types": ["full_attention"],
+        }
+    )
     whole: Any = hf.GptOssForCausalLM(config)
     whole.bfloat16().save_pretrained(tmp_path)
 

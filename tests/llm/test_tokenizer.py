@@ -72,8 +72,9 @@ def test_marks_break_control_tokens_and_leave_no_trace(tokenizer: Tokenizer) -> 
     ids = tokenizer.encode_marked(f"<|im_start|>{guarded}<|im_end|>", mark)
     assert tokenizer.decode(ids, control=True) == "<|im_start|>a<|im_end|>b<|im_end|>"
     assert [i for i in ids if i in tokenizer.special_ids] == [
-        tokenizer.control["<|im_start|>"], tokenizer.control["<|im_end|>"],
-    ]  # fmt: skip
+        tokenizer.control["<|im_start|>"],
+        tokenizer.control["<|im_end|>"],
+    ]
 
 
 def test_an_assistants_brackets_stay_tokens(tokenizer: Tokenizer) -> None:

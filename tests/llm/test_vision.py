@@ -52,9 +52,17 @@ TEMPLATE = (
 )
 FAMILIES = [f if f in ("qwen2_5_vl", "smolvlm") else pytest.param(f, marks=pytest.mark.slow) for f in WRAPS]
 TEXT: dict[str, Any] = dict(
-    hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
-    max_position_embeddings=512, eos_token_id=None, bos_token_id=None, pad_token_id=0, tie_word_embeddings=False,
-)  # fmt: skip
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    max_position_embeddings=512,
+    eos_token_id=None,
+    bos_token_id=None,
+    pad_token_id=0,
+    tie_word_embeddings=False,
+)
 TOWER: dict[str, Any] = dict(hidden_size=32, intermediate_size=48, num_heads=2, out_hidden_size=32, depth=3)
 
 
@@ -78,9 +86,13 @@ def _config(family: str, tokenizer: Any) -> Any:
         hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8
     )
     return kind(
-        text_config={**text, "model_type": "llama"}, vision_config=vision, scale_factor=2,
-        image_token_id=id_of("<image>"), pad_token_id=0, tie_word_embeddings=False,
-    )  # fmt: skip
+        text_config={**text, "model_type": "llama"},
+        vision_config=vision,
+        scale_factor=2,
+        image_token_id=id_of("<image>"),
+        pad_token_id=0,
+        tie_word_embeddings=False,
+    )
 
 
 def _preparing(family: str) -> dict[str, Any]:

@@ -40,14 +40,27 @@ def pictures() -> Iterator[tuple[str, bytes]]:
     frames = [rgb, rgb.rotate(180), rgb.transpose(Image.Transpose.FLIP_TOP_BOTTOM)]
     several: dict[str, Any] = {"save_all": True, "append_images": frames[1:], "duration": 70}
     forms: list[tuple[str, Image.Image, dict[str, Any]]] = [
-        ("PNG", rgb, {"pnginfo": info}), ("PNG", rgba, {"exif": exif}), ("PNG", palette, {"transparency": 3}),
-        ("PNG", rgb.convert("L"), {"transparency": 7}), ("PNG", rgb, several), ("JPEG", rgb, {"exif": exif}),
-        ("JPEG", rgb, {"progressive": True}), ("JPEG", rgb.convert("CMYK"), {}), ("WEBP", rgba, {"exif": exif}),
-        ("WEBP", rgba, {"lossless": True}), ("WEBP", rgb, several), ("GIF", palette, {"comment": GRAPH.encode()}),
-        ("GIF", rgb, several), ("TIFF", rgb, {}), ("TIFF", rgb, {"compression": "tiff_lzw", "exif": exif}),
-        ("TIFF", rgb, several), ("TIFF", rgb, {"compression": "jpeg"}), ("TIFF", rgb.convert("1"), {}),
-        ("BMP", rgb, {}), ("BMP", palette, {}),
-    ]  # fmt: skip
+        ("PNG", rgb, {"pnginfo": info}),
+        ("PNG", rgba, {"exif": exif}),
+        ("PNG", palette, {"transparency": 3}),
+        ("PNG", rgb.convert("L"), {"transparency": 7}),
+        ("PNG", rgb, several),
+        ("JPEG", rgb, {"exif": exif}),
+        ("JPEG", rgb, {"progressive": True}),
+        ("JPEG", rgb.convert("CMYK"), {}),
+        ("WEBP", rgba, {"exif": exif}),
+        ("WEBP", rgba, {"lossless": True}),
+        ("WEBP", rgb, several),
+        ("GIF", palette, {"comment": GRAPH.encode()}),
+        ("GIF", rgb, several),
+        ("TIFF", rgb, {}),
+        ("TIFF", rgb, {"compression": "tiff_lzw", "exif": exif}),
+        ("TIFF", rgb, several),
+        ("TIFF", rgb, {"compression": "jpeg"}),
+        ("TIFF", rgb.convert("1"), {}),
+        ("BMP", rgb, {}),
+        ("BMP", palette, {}),
+    ]
     if features.check("avif"):
         forms.append(("AVIF", rgba, {}))
     for form, picture, options in forms:
@@ -101,9 +114,15 @@ def sounds() -> Iterator[tuple[str, bytes]]:
     """Sound files, with their endings."""
     wave = (np.sin(np.arange(6000) / 3) * 9000).astype(np.int16)
     forms = {
-        "wav": "pcm_s16le", "flac": "flac", "mp3": "libmp3lame", "ogg": "libopus", "aiff": "pcm_s16be", "mp4": "aac",
-        "adts": "aac", "avi": "pcm_s16le",
-    }  # fmt: skip
+        "wav": "pcm_s16le",
+        "flac": "flac",
+        "mp3": "libmp3lame",
+        "ogg": "libopus",
+        "aiff": "pcm_s16be",
+        "mp4": "aac",
+        "adts": "aac",
+        "avi": "pcm_s16le",
+    }
     for kind, codec in forms.items():
         file = io.BytesIO()
         rate = 48000 if codec == "libopus" else 44100

@@ -33,14 +33,16 @@ def to_bfl(net: Tensors) -> Tensors:
     """diffusers' FLUX weights in BFL's layout, which is ComfyUI's."""
     out: Tensors = {}
     simple = [
-        ("x_embedder", "img_in"), ("context_embedder", "txt_in"), ("proj_out", "final_layer.linear"),
+        ("x_embedder", "img_in"),
+        ("context_embedder", "txt_in"),
+        ("proj_out", "final_layer.linear"),
         ("time_text_embed.timestep_embedder.linear_1", "time_in.in_layer"),
         ("time_text_embed.timestep_embedder.linear_2", "time_in.out_layer"),
         ("time_text_embed.text_embedder.linear_1", "vector_in.in_layer"),
         ("time_text_embed.text_embedder.linear_2", "vector_in.out_layer"),
         ("time_text_embed.guidance_embedder.linear_1", "guidance_in.in_layer"),
         ("time_text_embed.guidance_embedder.linear_2", "guidance_in.out_layer"),
-    ]  # fmt: skip
+    ]
     for ours, bfl in simple:
         for kind in ("weight", "bias"):
             if f"{ours}.{kind}" in net:

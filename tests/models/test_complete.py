@@ -76,8 +76,12 @@ def test_all_that_does_not_fit_is_one_error(model: Path) -> None:
     change(model / "transformer" / WEIGHTS, edit)
     with pytest.raises(LoadError) as raised:
         build(part(model, "transformer"), CPU, torch.float32)
-    for text in ("missing: proj_out.weight", "no place in FluxTransformer2DModel: extra", "`proj_out.bias` is [3]",
-                 "whole numbers without a scale: context_embedder.bias"):  # fmt: skip
+    for text in (
+        "missing: proj_out.weight",
+        "no place in FluxTransformer2DModel: extra",
+        "`proj_out.bias` is [3]",
+        "whole numbers without a scale: context_embedder.bias",
+    ):
         assert text in str(raised.value)
 
 

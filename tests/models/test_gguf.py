@@ -152,8 +152,14 @@ def test_header_as_the_reference_package_reads_it(tmp_path: Path) -> None:
         assert (entry.dtype, entry.begin) == (t.tensor_type.name, t.data_offset)
         assert entry.shape == tuple(int(n) for n in reversed(t.shape))
     told = {k: v for k, v in found.metadata.items() if k.startswith("a.")}
-    assert told == {"a.u8": 200, "a.i64": -5, "a.f64": 0.25, "a.bool": True, "a.list": (1, 2, 3),
-                    "a.words": ("eins", "zwei", "猫")}  # fmt: skip
+    assert told == {
+        "a.u8": 200,
+        "a.i64": -5,
+        "a.f64": 0.25,
+        "a.bool": True,
+        "a.list": (1, 2, 3),
+        "a.words": ("eins", "zwei", "猫"),
+    }
     weights: dict[str, Any] = open_weights(found)
     assert torch.equal(weights["x"], torch.arange(6.0).view(2, 3)) and isinstance(weights["z"], GgufWeight)
 
@@ -240,10 +246,18 @@ def test_recommendation_reads_the_header(bfl: Mapping[str, Tensor], config: dict
 
 def test_t5_by_the_names_of_ggml(models: Path, place: Place, config: dict[str, str]) -> None:
     folder = paths.EMBEDDED / "flux-tiny/text_encoder_2"
-    names = {"SelfAttention.q": "attn_q", "SelfAttention.k": "attn_k", "SelfAttention.v": "attn_v",
-             "SelfAttention.o": "attn_o", "SelfAttention.relative_attention_bias": "attn_rel_b",
-             "DenseReluDense.wi_0": "ffn_gate", "DenseReluDense.wi_1": "ffn_up", "DenseReluDense.wo": "ffn_down",
-             "layer.0.layer_norm": "attn_norm", "layer.1.layer_norm": "ffn_norm"}  # fmt: skip
+    names = {
+        "SelfAttention.q": "attn_q",
+        "SelfAttention.k": "attn_k",
+        "SelfAttention.v": "attn_v",
+        "SelfAttention.o": "attn_o",
+        "SelfAttention.relative_attention_bias": "attn_rel_b",
+        "DenseReluDense.wi_0": "ffn_gate",
+        "DenseReluDense.wi_1": "ffn_up",
+        "DenseReluDense.wo": "ffn_down",
+        "layer.0.layer_norm": "attn_norm",
+        "layer.1.layer_norm": "ffn_norm",
+    }
     tensors = {}
     for name, t in load_file(folder / "model.safetensors").items():
         stem = name.removesuffix(".weight")

@@ -297,9 +297,11 @@ def good_safetensors(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     whole = layouts.all_in_one() if hasattr(layouts, "all_in_one") else layouts.to_bfl(layouts.shipped())
     small = {n: t[..., :1].contiguous() if t.ndim > 1 else t[:1].contiguous() for n, t in whole.items()}
     scaled: dict[str, Tensor] = {
-        "scaled_fp8": torch.zeros(2).to(torch.float8_e4m3fn), "a.weight": torch.zeros(4, 8).to(torch.float8_e4m3fn),
-        "a.scale_weight": torch.ones(()), "b.weight": torch.zeros(4, 8),
-    }  # fmt: skip
+        "scaled_fp8": torch.zeros(2).to(torch.float8_e4m3fn),
+        "a.weight": torch.zeros(4, 8).to(torch.float8_e4m3fn),
+        "a.scale_weight": torch.ones(()),
+        "b.weight": torch.zeros(4, 8),
+    }
     language = {f"model.layers.{i}.{n}": torch.zeros(s) for i in range(2) for n, s in _LAYER.items()}
     language |= {"model.embed_tokens.weight": torch.zeros(16, 8), "model.norm.weight": torch.zeros(8)}
     names = ("encoder.conv_in.weight", "decoder.conv_in.weight")
@@ -309,11 +311,18 @@ def good_safetensors(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 
 _LAYER = {
-    "self_attn.q_proj.weight": (256, 8), "self_attn.k_proj.weight": (128, 8), "self_attn.v_proj.weight": (128, 8),
-    "self_attn.o_proj.weight": (8, 256), "self_attn.q_norm.weight": (128,), "self_attn.k_norm.weight": (128,),
-    "mlp.gate_proj.weight": (16, 8), "mlp.up_proj.weight": (16, 8), "mlp.down_proj.weight": (8, 16),
-    "input_layernorm.weight": (8,), "post_attention_layernorm.weight": (8,),
-}  # fmt: skip
+    "self_attn.q_proj.weight": (256, 8),
+    "self_attn.k_proj.weight": (128, 8),
+    "self_attn.v_proj.weight": (128, 8),
+    "self_attn.o_proj.weight": (8, 256),
+    "self_attn.q_norm.weight": (128,),
+    "self_attn.k_norm.weight": (128,),
+    "mlp.gate_proj.weight": (16, 8),
+    "mlp.up_proj.weight": (16, 8),
+    "mlp.down_proj.weight": (8, 16),
+    "input_layernorm.weight": (8,),
+    "post_attention_layernorm.weight": (8,),
+}
 
 
 def _layouts() -> Any:

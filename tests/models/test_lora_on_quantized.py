@@ -65,9 +65,11 @@ def inputs(model: Model) -> dict[str, Tensor]:
     found = [clip.encode(clip.tokenize(p))[0] for p in prompts]
     text, pooled = torch.cat([t for t, _ in found]), torch.cat([e["pooled_output"] for _, e in found])
     given = {
-        "encoder_hidden_states": text, "pooled_projections": pooled, "img_ids": grid_ids(8, 8),
+        "encoder_hidden_states": text,
+        "pooled_projections": pooled,
+        "img_ids": grid_ids(8, 8),
         "txt_ids": torch.zeros(16, 3),
-    }  # fmt: skip
+    }
     x = torch.randn(len(prompts), 64, 64, generator=torch.Generator().manual_seed(0))
     states = []
     for now, then in itertools.pairwise([1.0, 0.8, 0.6, 0.4]):
@@ -121,13 +123,24 @@ def test_the_shipped_lora_keeps_its_effect(name: str, model: Model, inputs: dict
 @pytest.mark.parametrize("name", ["q8, rotated", "w4", "Q4_0"])
 def test_any_rank_and_layers_that_stayed_plain(rank: int, name: str, model: Model, tmp_path: Path) -> None:
     """Each layer's own effect is that of the factors, near to the last bit."""
-    layers = {"transformer_blocks.0.attn.to_q": (192, 192), "transformer_blocks.1.norm1.linear": (1152, 192),
-              "single_transformer_blocks.2.proj_out": (192, 960)}  # fmt: skip
+    layers = {
+        "transformer_blocks.0.attn.to_q": (192, 192),
+        "transformer_blocks.1.norm1.linear": (1152, 192),
+        "single_transformer_blocks.2.proj_out": (192, 960),
+    }
     draw = torch.Generator().manual_seed(rank)
-    factors = {n: (torch.randn(rank, k, generator=draw), torch.randn(m, rank, generator=draw) / rank)
-               for n, (m, k) in layers.items()}  # fmt: skip
-    save_file({f"transformer.{n}.lora_{ab}.weight": t for n, pair in factors.items()
-               for ab, t in zip("AB", pair, strict=True)}, tmp_path / "x.safetensors")  # fmt: skip
+    factors = {
+        n: (torch.randn(rank, k, generator=draw), torch.randn(m, rank, generator=draw) / rank)
+        for n, (m, k) in layers.items()
+    }
+    save_file(
+        {
+            f"transformer.{n}.lora_{ab}.weight": t
+            for n, pair in factors.items()
+            for ab, t in zip("AB", pair, strict=True)
+        },
+        tmp_path / "x.safetensors",
+    )
     network = packed(PACKS[name])
     lora = load_lora(tmp_path / "x.safetensors", network, model.family)
     for layer, (down, up) in factors.items():

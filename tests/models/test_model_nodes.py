@@ -63,7 +63,9 @@ PORTS = {
     conditioning.conditioning_combine: ("ConditioningCombine", "conditioning_1 conditioning_2", "CONDITIONING"),
     vae.vae_decode: ("VAEDecode", "samples vae", "IMAGE"),
     vae.vae_decode_tiled: (
-        "VAEDecodeTiled", "samples vae tile_size overlap temporal_size temporal_overlap", "IMAGE",
+        "VAEDecodeTiled",
+        "samples vae tile_size overlap temporal_size temporal_overlap",
+        "IMAGE",
     ),
     vae.vae_encode: ("VAEEncode", "pixels vae", "LATENT"),
     controlnet.apply_control_net: (
@@ -71,7 +73,7 @@ PORTS = {
         "positive negative control_net image strength start_percent end_percent vae",
         "positive negative",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fn", PORTS, ids=lambda fn: spec(fn).id)

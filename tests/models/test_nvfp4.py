@@ -34,9 +34,12 @@ def packed(seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
             stored[((r // 128 * 2 + c // 4) * 512) + r % 32 * 16 + r % 128 // 32 * 4 + c % 4] = scales[r, c]
     note = torch.frombuffer(bytearray(json.dumps({"format": "nvfp4"}).encode()), dtype=torch.uint8)
     tensors = {
-        "a.weight": (codes[:, ::2] * 16 + codes[:, 1::2]).to(torch.uint8), "a.weight_scale": stored.view(256, 8),
-        "a.weight_scale_2": torch.tensor(0.25), "a.input_scale": torch.tensor(1.0), "a.comfy_quant": note,
-    }  # fmt: skip
+        "a.weight": (codes[:, ::2] * 16 + codes[:, 1::2]).to(torch.uint8),
+        "a.weight_scale": stored.view(256, 8),
+        "a.weight_scale_2": torch.tensor(0.25),
+        "a.input_scale": torch.tensor(1.0),
+        "a.comfy_quant": note,
+    }
     return tensors, meant
 
 
@@ -73,9 +76,11 @@ def quantized(weight: Tensor, tiles: bool) -> dict[str, Tensor]:
         stored = padded.view(tall // 128, 4, 32, wide // 4, 4).permute(0, 3, 2, 1, 4).reshape(tall, wide)
     note = torch.frombuffer(bytearray(json.dumps({"format": "nvfp4"}).encode()), dtype=torch.uint8)
     return {
-        "weight": (codes[:, ::2] * 16 + codes[:, 1::2]).to(torch.uint8), "weight_scale": stored.contiguous(),
-        "weight_scale_2": outer.clone(), "comfy_quant": note.clone(),
-    }  # fmt: skip
+        "weight": (codes[:, ::2] * 16 + codes[:, 1::2]).to(torch.uint8),
+        "weight_scale": stored.contiguous(),
+        "weight_scale_2": outer.clone(),
+        "comfy_quant": note.clone(),
+    }
 
 
 def like_a_layer(rows: int, columns: int, seed: int) -> Tensor:

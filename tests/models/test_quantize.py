@@ -47,12 +47,23 @@ def linears(network: nn.Module) -> dict[str, Any]:
 
 def test_the_recipe_keeps_what_is_fragile() -> None:
     flux = FAMILIES["flux"].network.fragile
-    for layer in ("x_embedder", "context_embedder", "proj_out", "norm_out.linear", "transformer_blocks.18.norm1.linear",
-                  "transformer_blocks.0.norm1_context.linear", "single_transformer_blocks.37.norm.linear",
-                  "time_text_embed.timestep_embedder.linear_1"):  # fmt: skip
+    for layer in (
+        "x_embedder",
+        "context_embedder",
+        "proj_out",
+        "norm_out.linear",
+        "transformer_blocks.18.norm1.linear",
+        "transformer_blocks.0.norm1_context.linear",
+        "single_transformer_blocks.37.norm.linear",
+        "time_text_embed.timestep_embedder.linear_1",
+    ):
         assert kept(flux, layer, (3072, 3072), "q8") == "fragile", layer
-    for layer in ("transformer_blocks.0.attn.to_q", "single_transformer_blocks.3.proj_out",
-                  "transformer_blocks.1.ff.net.2", "single_transformer_blocks.0.proj_mlp"):  # fmt: skip
+    for layer in (
+        "transformer_blocks.0.attn.to_q",
+        "single_transformer_blocks.3.proj_out",
+        "transformer_blocks.1.ff.net.2",
+        "single_transformer_blocks.0.proj_mlp",
+    ):
         assert not kept(flux, layer, (3072, 3072), "q8"), layer
     assert not kept((), "encoder.block.0.layer.1.DenseReluDense.wo", (128, 256), "w4")
     for layer in ("patch_embed.proj", "lm_head", "blocks.0.adaLN_modulation.1", "model.layers.0.mlp.gate"):
@@ -101,8 +112,9 @@ def test_what_is_packed_stays_so(exact: Any) -> None:
     assert formats(quantized(once, "w4")) == formats(once)
 
 
-@pytest.mark.parametrize(("format", "bound"), [("q8", 0.01), ("fp8", 0.04), ("w4", 0.12), ("fp8_e4m3fn", 0.06),
-                                               ("fp8_e5m2", 0.08)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("format", "bound"), [("q8", 0.01), ("fp8", 0.04), ("w4", 0.12), ("fp8_e4m3fn", 0.06), ("fp8_e5m2", 0.08)]
+)
 def test_a_weight_is_as_near_as_its_bits_allow(format: str, bound: float) -> None:
     weight = torch.randn(96, 192, generator=torch.Generator().manual_seed(0)) * 0.02
     weight[:, 5] *= 5  # a column of large values, as real networks have

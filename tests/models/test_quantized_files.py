@@ -121,15 +121,25 @@ def weights(network: nn.Module) -> Tensors:
     return found
 
 
-STYLES = [(old_fp8, 0.03, "fp8"), (new_fp8, 0.03, "fp8"), (told_fp8, 0.03, "fp8"), (convrot, 0.012, "q8"),
-          (plain_int8, 0.03, "q8")]  # fmt: skip
+STYLES = [
+    (old_fp8, 0.03, "fp8"),
+    (new_fp8, 0.03, "fp8"),
+    (told_fp8, 0.03, "fp8"),
+    (convrot, 0.012, "q8"),
+    (plain_int8, 0.03, "q8"),
+]
 
 
 @pytest.mark.parametrize(("style", "bound", "format"), STYLES)
 def test_every_spelling(
-    style: Callable[..., tuple[Tensors, dict[str, str]]], bound: float, format: str, bfl: Mapping[str, Tensor],
-    config: dict[str, str], models: Path, place: Place,
-) -> None:  # fmt: skip
+    style: Callable[..., tuple[Tensors, dict[str, str]]],
+    bound: float,
+    format: str,
+    bfl: Mapping[str, Tensor],
+    config: dict[str, str],
+    models: Path,
+    place: Place,
+) -> None:
     """Joined and exchanged rows too: qkv is one matrix in the file, the last modulation has its halves exchanged."""
     tensors, metadata = style(bfl)
     save_file(tensors, models / "diffusion_models/x.safetensors", config | metadata)

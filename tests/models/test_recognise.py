@@ -41,22 +41,34 @@ def file_of(path: Path, shapes: Shapes, metadata: dict[str, str] | None = None) 
 
 UNET: dict[str, Any] = dict(block_out_channels=(32, 64, 64, 64), attention_head_dim=8)
 XL: dict[str, Any] = dict(
-    block_out_channels=(32, 64, 64), down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-    up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"), attention_head_dim=8,
-    addition_embed_type="text_time", addition_time_embed_dim=8, projection_class_embeddings_input_dim=64,
-)  # fmt: skip
+    block_out_channels=(32, 64, 64),
+    down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+    up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+    attention_head_dim=8,
+    addition_embed_type="text_time",
+    addition_time_embed_dim=8,
+    projection_class_embeddings_input_dim=64,
+)
 ONE: dict[str, Any] = {"num_layers": 1}
 TWO: dict[str, Any] = {"num_layers": 1, "num_single_layers": 1}
 HIDREAM: dict[str, Any] = {
-    "in_channels": 16, "patch_size": 2, "caption_channels": [64, 64], "llama_layers": [0],
+    "in_channels": 16,
+    "patch_size": 2,
+    "caption_channels": [64, 64],
+    "llama_layers": [0],
     "axes_dims_rope": [32, 16, 16],
-}  # fmt: skip
+}
 HUNYUAN: dict[str, Any] = dict(in_channels=4, patch_size=2, activation_fn="gelu", text_len=4, text_len_t5=4)
 CASCADE: dict[str, Any] = dict(
-    block_out_channels=(64, 64), down_num_layers_per_block=(1, 1), up_num_layers_per_block=(1, 1),
-    down_blocks_repeat_mappers=(1, 1), up_blocks_repeat_mappers=(1, 1), num_attention_heads=(2, 2),
-    clip_text_in_channels=32, conditioning_dim=64,
-)  # fmt: skip
+    block_out_channels=(64, 64),
+    down_num_layers_per_block=(1, 1),
+    up_num_layers_per_block=(1, 1),
+    down_blocks_repeat_mappers=(1, 1),
+    up_blocks_repeat_mappers=(1, 1),
+    num_attention_heads=(2, 2),
+    clip_text_in_channels=32,
+    conditioning_dim=64,
+)
 CONTROL_XL = {k: v for k, v in XL.items() if k != "up_block_types"} | {"cross_attention_dim": 2048}
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "Stable Diffusion 1.5": ("UNet2DConditionModel", UNET | {"cross_attention_dim": 768}),
@@ -108,9 +120,10 @@ def unet(width: int, channels: int = 4) -> Shapes:
 
 def xl(width: int, label: int, channels: int = 4) -> Shapes:
     return {
-        "input_blocks.0.0.weight": (320, channels, 3, 3), "label_emb.0.0.weight": (1280, label),
+        "input_blocks.0.0.weight": (320, channels, 3, 3),
+        "label_emb.0.0.weight": (1280, label),
         "input_blocks.4.1.transformer_blocks.0.attn2.to_k.weight": (640, width),
-    }  # fmt: skip
+    }
 
 
 VAE: Shapes = {
@@ -122,9 +135,12 @@ JOINT, DOUBLE = "joint_blocks.0.context_block.attn.qkv.weight", "double_blocks.0
 REFINER, CAPTION = "context_refiner.0.attention.qkv.weight", "cap_embedder.1.weight"
 CLIP = "text_model.encoder.layers.31.mlp.fc1.weight"
 FILES: dict[str, Shapes] = {
-    "Stable Diffusion 1.5, ": unet(768), "Stable Diffusion 1.5 for inpainting": unet(768, 9),
-    "InstructPix2Pix": unet(768, 8), "Stable Diffusion 2, ": unet(1024),
-    "the SDXL refiner": xl(1280, 2560), "SDXL for inpainting": xl(2048, 2816, 9),
+    "Stable Diffusion 1.5, ": unet(768),
+    "Stable Diffusion 1.5 for inpainting": unet(768, 9),
+    "InstructPix2Pix": unet(768, 8),
+    "Stable Diffusion 2, ": unet(1024),
+    "the SDXL refiner": xl(1280, 2560),
+    "SDXL for inpainting": xl(2048, 2816, 9),
     "Stable Diffusion 3, ": {JOINT: (4608, 1536)},
     "Stable Diffusion 3.5 large": {JOINT: ONES, "joint_blocks.37.x_block.mlp.fc1.weight": ONES},
     "Chroma": {"distilled_guidance_layer.in_proj.weight": ONES, DOUBLE: ONES, "img_in.weight": (3072, 64)},
@@ -132,7 +148,8 @@ FILES: dict[str, Shapes] = {
     "Z-Image": {CAPTION: (3840, 2560), "cap_pad_token": (1, 3840), REFINER: ONES},
     "Lumina 2": {CAPTION: (2304, 2304), REFINER: ONES},
     "a ControlNet for Stable Diffusion 1 or 2": {
-        "control_model.input_hint_block.0.weight": ONES, "control_model.input_blocks.0.0.weight": ONES,
+        "control_model.input_hint_block.0.weight": ONES,
+        "control_model.input_blocks.0.0.weight": ONES,
     },
     "an upscaler": {"model.0.weight": (64, 3, 3, 3), "model.1.sub.0.RDB1.conv1.0.weight": (32, 64, 3, 3)},
     "a textual inversion": {"emb_params": (4, 768)},
@@ -140,7 +157,7 @@ FILES: dict[str, Shapes] = {
     "an IP-Adapter": {"image_proj.proj.weight": ONES, "ip_adapter.1.to_k_ip.weight": ONES},
     "an AnimateDiff motion module": {"down_blocks.0.motion_modules.0.temporal_transformer.norm.weight": (320,)},
     "CLIP-G": {"text_model.embeddings.token_embedding.weight": (49408, 1280), CLIP: (5120, 1280)},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("title", FILES)
@@ -172,8 +189,10 @@ def write_zip(path: Path) -> None:
 
 OTHERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "empty": (r"is empty \(0 bytes\)", lambda p: p.touch()),
-    "Git LFS": ("is a pointer of Git LFS", lambda p: p.write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 23802932552\n")),
+    "Git LFS": (
+        "is a pointer of Git LFS",
+        lambda p: p.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 23802932552\n"),
+    ),
     "a page": ("is an HTML page, not the file", lambda p: p.write_text("\n<!DOCTYPE html><html><head>" + "x" * 99)),
     "an answer": ("is a JSON text, perhaps the error", lambda p: p.write_text('{"error": "Invalid credentials"}')),
     "XML": ("is an XML text", lambda p: p.write_text("<?xml version='1.0'?><Error><Code>Denied</Code></Error>")),
@@ -181,7 +200,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "gzip": ("is packed by gzip", lambda p: p.write_bytes(gzip.compress(b"x" * 1000))),
     "a picture": ("is a picture", lambda p: p.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(99))),
     "a cut file": ("is no safetensors file, or it is cut off", lambda p: p.write_bytes(bytes(range(99)))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".gguf"])
@@ -208,9 +227,13 @@ PLAIN = {"use_quant_conv": False, "use_post_quant_conv": False}
 
 def vae(channels: int, **config: Any) -> AutoencoderKL:
     return AutoencoderKL(
-        block_out_channels=(8, 8, 8, 8), down_block_types=("DownEncoderBlock2D",) * 4,
-        up_block_types=("UpDecoderBlock2D",) * 4, latent_channels=channels, norm_num_groups=8, **config,
-    )  # fmt: skip
+        block_out_channels=(8, 8, 8, 8),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        latent_channels=channels,
+        norm_num_groups=8,
+        **config,
+    )
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,9 @@ def test_states_equal_transformers(clip: TextEncoder) -> None:
     text = "a red apple on the beach"
     states, extras = clip.encode(clip.tokenize(text))[0]
     for name, network, ours in [
-        ("clip_l", "text_encoder", extras["pooled_output"]), ("t5xxl", "text_encoder_2", states),
-    ]:  # fmt: skip
+        ("clip_l", "text_encoder", extras["pooled_output"]),
+        ("t5xxl", "text_encoder_2", states),
+    ]:
         net, encoder = _stock(network), clip.encoders[name]
         assert isinstance(encoder, Encoder)
         ids = encoder.tokenizer(text, padding="max_length", max_length=16, return_tensors="pt")["input_ids"]

@@ -40,9 +40,15 @@ LONG = [
 ]
 """Sentences of HunyuanVideo's template, a token each: it would not fit into its limit by bytes."""
 SIZES: dict[str, Any] = dict(
-    hidden_size=32, intermediate_size=48, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=2048,
-    pad_token_id=0, eos_token_id=None, bos_token_id=None,
-)  # fmt: skip
+    hidden_size=32,
+    intermediate_size=48,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    max_position_embeddings=2048,
+    pad_token_id=0,
+    eos_token_id=None,
+    bos_token_id=None,
+)
 ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 
 
@@ -252,19 +258,31 @@ def test_a_graph_encodes_and_writes_with_one_clip(folder: Callable[[str], Path])
     """ComfyUI's API form: a language model as CLIP serves CLIPTextEncode and TextGenerate."""
     folder("qwen3")
     load = {"clip_name": "qwen3/text_encoder", "type": "lumina2", "device": "default"}
-    graph = pg.load({
-        "1": {"class_type": "CLIPLoader", "inputs": load},
-        "2": {"class_type": "TextGenerate", "inputs": {
-            "clip": ["1", 0], "prompt": "a cat", "max_length": 6, "sampling_mode": "on",
-            "sampling_mode.temperature": 0.7, "sampling_mode.top_k": 64, "sampling_mode.top_p": 0.95,
-            "sampling_mode.min_p": 0.05,
-            "sampling_mode.repetition_penalty": 1.05, "sampling_mode.seed": 5, "thinking": False,
-            "use_default_template": True,
-        }},
-        "3": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["1", 0], "text": ["2", 0]}},
-        "4": {"class_type": "PreviewAny", "inputs": {"source": ["2", 0]}},
-        "5": {"class_type": "PreviewAny", "inputs": {"source": ["3", 0]}},
-    })  # fmt: skip
+    graph = pg.load(
+        {
+            "1": {"class_type": "CLIPLoader", "inputs": load},
+            "2": {
+                "class_type": "TextGenerate",
+                "inputs": {
+                    "clip": ["1", 0],
+                    "prompt": "a cat",
+                    "max_length": 6,
+                    "sampling_mode": "on",
+                    "sampling_mode.temperature": 0.7,
+                    "sampling_mode.top_k": 64,
+                    "sampling_mode.top_p": 0.95,
+                    "sampling_mode.min_p": 0.05,
+                    "sampling_mode.repetition_penalty": 1.05,
+                    "sampling_mode.seed": 5,
+                    "thinking": False,
+                    "use_default_template": True,
+                },
+            },
+            "3": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["1", 0], "text": ["2", 0]}},
+            "4": {"class_type": "PreviewAny", "inputs": {"source": ["2", 0]}},
+            "5": {"class_type": "PreviewAny", "inputs": {"source": ["3", 0]}},
+        }
+    )
     notes = graph.run().record["notes"]
     assert notes["2"]["llm"]["reply_tokens"] == 6 and notes["3"]["tokens"]["qwen3_4b"] > 10
     blank = {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}}

@@ -29,9 +29,17 @@ def tokenizer() -> Any:
 def network(width: int, projection: int, seed: int) -> CLIPTextModelWithProjection:
     torch.manual_seed(seed)
     config = CLIPTextConfig(
-        vocab_size=44, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=3, num_attention_heads=2,
-        max_position_embeddings=12, projection_dim=projection, bos_token_id=START, eos_token_id=END, hidden_act="gelu",
-    )  # fmt: skip
+        vocab_size=44,
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        max_position_embeddings=12,
+        projection_dim=projection,
+        bos_token_id=START,
+        eos_token_id=END,
+        hidden_act="gelu",
+    )
     model: CLIPTextModelWithProjection = CLIPTextModelWithProjection(config).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)

@@ -114,10 +114,14 @@ def test_the_orientation_tag_is_applied(inputs: Path, orientation: int) -> None:
     exif[0x0112] = orientation
     Image.fromarray(RGB).save(inputs / "e.png", exif=exif)
     turn = {
-        2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
-        5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_270,
+        7: Image.Transpose.TRANSVERSE,
         8: Image.Transpose.ROTATE_90,
-    }.get(orientation)  # fmt: skip
+    }.get(orientation)
     wanted = Image.fromarray(RGB) if turn is None else Image.fromarray(RGB).transpose(turn)
     loaded = load("e.png")
     same(loaded.IMAGE[0], wanted)

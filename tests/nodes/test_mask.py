@@ -90,10 +90,14 @@ def test_grow_against_scipy(pixels: int, tapered: bool) -> None:
 @pytest.mark.parametrize(
     ("operation", "wanted"),
     [
-        ("multiply", [0, 0, 0.3, 0.6]), ("add", [0, 0.6, 1, 1]), ("subtract", [0, 0, 0, 0.4]),
-        ("and", [0, 0, 0, 1]), ("or", [0, 1, 1, 1]), ("xor", [0, 1, 1, 0]),
+        ("multiply", [0, 0, 0.3, 0.6]),
+        ("add", [0, 0.6, 1, 1]),
+        ("subtract", [0, 0, 0, 0.4]),
+        ("and", [0, 0, 0, 1]),
+        ("or", [0, 1, 1, 1]),
+        ("xor", [0, 1, 1, 0]),
     ],
-)  # fmt: skip
+)
 def test_combinations(operation: Any, wanted: list[float]) -> None:
     a, b = torch.tensor([[[0.0, 0.0, 0.5, 1.0]]]), torch.tensor([[[0.0, 0.6, 0.6, 0.6]]])
     assert nodes.mask_composite(a, b, 0, 0, operation).flatten().tolist() == pytest.approx(wanted)

@@ -44,11 +44,21 @@ def written(form: str, count: int = 1, **options: Any) -> bytes:
 @pytest.mark.parametrize(
     ("form", "count", "options"),
     [
-        ("PNG", 1, {}), ("PNG", 3, {}), ("JPEG", 1, {}), ("JPEG", 1, {"progressive": True, "comment": b"x" * 70}),
-        ("WEBP", 1, {}), ("WEBP", 1, {"lossless": True}), ("WEBP", 3, {"lossless": True}), ("GIF", 1, {}),
-        ("GIF", 3, {}), ("TIFF", 1, {}), ("TIFF", 3, {"compression": "tiff_lzw"}), ("BMP", 1, {}), ("AVIF", 1, {}),
+        ("PNG", 1, {}),
+        ("PNG", 3, {}),
+        ("JPEG", 1, {}),
+        ("JPEG", 1, {"progressive": True, "comment": b"x" * 70}),
+        ("WEBP", 1, {}),
+        ("WEBP", 1, {"lossless": True}),
+        ("WEBP", 3, {"lossless": True}),
+        ("GIF", 1, {}),
+        ("GIF", 3, {}),
+        ("TIFF", 1, {}),
+        ("TIFF", 3, {"compression": "tiff_lzw"}),
+        ("BMP", 1, {}),
+        ("AVIF", 1, {}),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 def test_headers_are_read_and_cuts_are_seen(tmp_path: Path, form: str, count: int, options: dict[str, Any]) -> None:
     if form not in Image.SAVE and form == "AVIF" and not Image.registered_extensions().get(".avif"):
@@ -69,12 +79,16 @@ def test_headers_are_read_and_cuts_are_seen(tmp_path: Path, form: str, count: in
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "it is empty"), (b"<!DOCTYPE html><html>", "it is an HTML page"), (b"%PDF-1.7 ...........", "a PDF file"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"), (b'{"1": {}}        ', "a JSON text"),
-        (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV sound file"), (b"\0\0\0\x18ftypheic\0\0\0\0", "an HEIF picture"),
+        (b"", "it is empty"),
+        (b"<!DOCTYPE html><html>", "it is an HTML page"),
+        (b"%PDF-1.7 ...........", "a PDF file"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+        (b'{"1": {}}        ', "a JSON text"),
+        (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV sound file"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0", "an HEIF picture"),
         (b"plain words, nothing else", "of unknown kind"),
     ],
-)  # fmt: skip
+)
 def test_what_a_file_is_in_place_of_a_picture(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "a.png").write_bytes(data)
     fault = picture_fault(tmp_path / "a.png")
@@ -92,11 +106,14 @@ def test_all_faults_are_told_by_validate_and_without_torch(tmp_path: Path, monke
     [silent] = saved(save_video(clip(frames(3)), context, "clip"))
     (tmp_path / "silent.mp4").write_bytes(silent.read_bytes())
     nodes = {
-        "1": ("LoadImage", {"image": "page.png"}), "2": ("LoadImageMask", {"image": "cut.jpg"}),
-        "3": ("LoadImage", {"image": "good.png"}), "4": ("LoadVideo", {"file": "text.mp4"}),
-        "5": ("LoadVideo", {"file": "silent.mp4"}), "6": ("LoadAudio", {"audio": "silent.mp4"}),
+        "1": ("LoadImage", {"image": "page.png"}),
+        "2": ("LoadImageMask", {"image": "cut.jpg"}),
+        "3": ("LoadImage", {"image": "good.png"}),
+        "4": ("LoadVideo", {"file": "text.mp4"}),
+        "5": ("LoadVideo", {"file": "silent.mp4"}),
+        "6": ("LoadAudio", {"audio": "silent.mp4"}),
         "7": ("PreviewImage", {"images": ["3", 0]}),
-    }  # fmt: skip
+    }
     graph = {key: {"class_type": kind, "inputs": inputs} for key, (kind, inputs) in nodes.items()}
     with pytest.raises(GraphError) as told:
         pg.load(graph).check()

@@ -19,10 +19,15 @@ from .png_files import chunk, deep_png, png
 RGB = np.random.default_rng(0).integers(0, 256, (5, 3, 3), np.uint8)
 DEEP = np.random.default_rng(0).integers(0, 65536, (5, 3, 3), np.uint16)
 TURNS = {
-    1: lambda a: a, 2: lambda a: a[:, ::-1], 3: lambda a: a[::-1, ::-1], 4: lambda a: a[::-1],
-    5: lambda a: a.swapaxes(0, 1), 6: lambda a: np.rot90(a, -1), 7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
+    1: lambda a: a,
+    2: lambda a: a[:, ::-1],
+    3: lambda a: a[::-1, ::-1],
+    4: lambda a: a[::-1],
+    5: lambda a: a.swapaxes(0, 1),
+    6: lambda a: np.rot90(a, -1),
+    7: lambda a: a[::-1, ::-1].swapaxes(0, 1),
     8: lambda a: np.rot90(a),
-}  # fmt: skip
+}
 """What makes a stored picture upright, by its orientation tag."""
 
 
@@ -44,10 +49,17 @@ def write_deep_tiff(path: Path, pixels: Any, orientation: int = 1, bits: int = 1
     data = pixels if isinstance(pixels, bytes) else pixels.astype("<u2").tobytes()
     per_sample = struct.pack(f"<{channels}H", *[bits] * channels)
     entries = {
-        256: (3, 1, width), 257: (3, 1, height), 258: (3, channels, 8 + len(data) if channels > 1 else bits),
-        259: (3, 1, 1), 262: (3, 1, tags.get("photometric", 2)), 273: (4, 1, 8), 274: (3, 1, orientation),
-        277: (3, 1, channels), 278: (3, 1, height), 279: (4, 1, len(data)),
-    }  # fmt: skip
+        256: (3, 1, width),
+        257: (3, 1, height),
+        258: (3, channels, 8 + len(data) if channels > 1 else bits),
+        259: (3, 1, 1),
+        262: (3, 1, tags.get("photometric", 2)),
+        273: (4, 1, 8),
+        274: (3, 1, orientation),
+        277: (3, 1, channels),
+        278: (3, 1, height),
+        279: (4, 1, len(data)),
+    }
     if "extra" in tags:
         entries[338] = (3, 1, tags["extra"])
     directory = b"".join(struct.pack("<HHII", tag, *entry) for tag, entry in sorted(entries.items()))

@@ -33,10 +33,18 @@ def graph(loader: dict[str, Any], quantize: str = "") -> dict[str, Any]:
     nodes["sample"] = {
         "class_type": "KSampler",
         "inputs": {
-            "model": model, "seed": 3, "steps": 1, "cfg": 1.0, "sampler_name": "euler", "scheduler": "simple",
-            "positive": ["text", 0], "negative": ["text", 0], "latent_image": ["size", 0], "denoise": 1.0,
+            "model": model,
+            "seed": 3,
+            "steps": 1,
+            "cfg": 1.0,
+            "sampler_name": "euler",
+            "scheduler": "simple",
+            "positive": ["text", 0],
+            "negative": ["text", 0],
+            "latent_image": ["size", 0],
+            "denoise": 1.0,
         },
-    }  # fmt: skip
+    }
     return {"pipegraph": 1, "nodes": nodes, "outputs": {"latent": ["sample", 0]}}
 
 

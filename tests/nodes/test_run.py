@@ -63,8 +63,12 @@ def test_faults_are_told_before_anything_runs(tmp_path: Path) -> None:
         pg.load(graph, out=tmp_path).run()
     found = {(p.node, p.input) for p in error.value.problems}
     assert found == {
-        ("1", "image"), ("2", "upscale_method"), ("2", "width"), ("3", "images"), ("4", "low_threshold"),
-    }  # fmt: skip
+        ("1", "image"),
+        ("2", "upscale_method"),
+        ("2", "width"),
+        ("3", "images"),
+        ("4", "low_threshold"),
+    }
     assert "embedded/apple_on_beach.png" in str(error.value) and "lanczos" in str(error.value)
 
 

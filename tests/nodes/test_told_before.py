@@ -74,9 +74,11 @@ def test_more_steps_than_the_model_has_noise_levels(scheduler: str) -> None:
 
     (told,) = steps(1000)
     assert told == (
-        "sigmas", "steps", "wrong_model",
+        "sigmas",
+        "steps",
+        "wrong_model",
         f'the schedule "{scheduler}" has 999 noise levels for this model, too few for 1000 steps',
-    )  # fmt: skip
+    )
     assert not steps(999) and not steps("auto")
     assert not steps(9999, "shift") and steps(10000, "shift")
 

@@ -62,13 +62,21 @@ def test_switch_asks_only_for_what_it_gives(switch: bool) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("猫", "猫"), (None, "None"), (True, "True"), (3, "3"), (0.5, "0.5"), ([1, "a"], '[\n  1,\n  "a"\n]'),
-        ({"é": None}, '{\n  "é": null\n}'), (float("nan"), "nan"),
+        ("猫", "猫"),
+        (None, "None"),
+        (True, "True"),
+        (3, "3"),
+        (0.5, "0.5"),
+        ([1, "a"], '[\n  1,\n  "a"\n]'),
+        ({"é": None}, '{\n  "é": null\n}'),
+        (float("nan"), "nan"),
         ({"x": torch.zeros(1, 2)}, '{\n  "x": "tensor [1, 2] float32, 0 to 0"\n}'),
-        (torch.tensor([1, 5]), '"tensor [2] int64, 1 to 5"'), (torch.zeros(0, 2), '"tensor [0, 2] float32"'),
-        ({(1, 2): 3}, "{(1, 2): 3}"), ([object], '[\n  "a type"\n]'),
+        (torch.tensor([1, 5]), '"tensor [2] int64, 1 to 5"'),
+        (torch.zeros(0, 2), '"tensor [0, 2] float32"'),
+        ({(1, 2): 3}, "{(1, 2): 3}"),
+        ([object], '[\n  "a type"\n]'),
     ],
-)  # fmt: skip
+)
 def test_values_as_text(value: Any, text: str, drain: Callable[[Any], Any]) -> None:
     events, shown = drain(logic.preview_any(value))
     assert events == [Text(text)] and shown == text

@@ -44,29 +44,58 @@ def make_pipeline(folder: Path, dev: bool) -> None:
     tokenizers = [AutoTokenizer.from_pretrained(shipped / n) for n in ("tokenizer", "tokenizer_2")]
     words = len(tokenizers[0])
     transformer = FluxTransformer2DModel(
-        in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=32, pooled_projection_dim=24, axes_dims_rope=(4, 4, 8), guidance_embeds=dev,
-    )  # fmt: skip
+        in_channels=16,
+        num_layers=2,
+        num_single_layers=2,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=32,
+        pooled_projection_dim=24,
+        axes_dims_rope=(4, 4, 8),
+        guidance_embeds=dev,
+    )
     vae = AutoencoderKL(
-        block_out_channels=(8, 8, 8, 8), down_block_types=("DownEncoderBlock2D",) * 4,
-        up_block_types=("UpDecoderBlock2D",) * 4, latent_channels=4, norm_num_groups=4, use_quant_conv=False,
-        use_post_quant_conv=False, scaling_factor=0.7, shift_factor=0.3,
-    )  # fmt: skip
+        block_out_channels=(8, 8, 8, 8),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        latent_channels=4,
+        norm_num_groups=4,
+        use_quant_conv=False,
+        use_post_quant_conv=False,
+        scaling_factor=0.7,
+        shift_factor=0.3,
+    )
     with torch.no_grad():  # a posterior without spread, so that sampling it is taking its mean
         vae.encoder.conv_out.weight[4:] = 0
         vae.encoder.conv_out.bias[4:] = -30
-    clip = CLIPTextModel(CLIPTextConfig(
-        vocab_size=words, hidden_size=24, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=16, bos_token_id=tokenizers[0].bos_token_id, eos_token_id=tokenizers[0].eos_token_id,
-        pad_token_id=tokenizers[0].pad_token_id,
-    ))  # fmt: skip
-    t5 = T5EncoderModel(T5Config(vocab_size=words, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-                                 feed_forward_proj="gated-gelu"))  # fmt: skip
+    clip = CLIPTextModel(
+        CLIPTextConfig(
+            vocab_size=words,
+            hidden_size=24,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=16,
+            bos_token_id=tokenizers[0].bos_token_id,
+            eos_token_id=tokenizers[0].eos_token_id,
+            pad_token_id=tokenizers[0].pad_token_id,
+        )
+    )
+    t5 = T5EncoderModel(
+        T5Config(
+            vocab_size=words, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu"
+        )
+    )
     scheduler = FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=dev, base_shift=0.5, max_shift=1.15)
     FluxPipeline(
-        scheduler=scheduler, vae=vae, text_encoder=clip, tokenizer=tokenizers[0], text_encoder_2=t5,
-        tokenizer_2=tokenizers[1], transformer=transformer,
-    ).save_pretrained(folder)  # fmt: skip
+        scheduler=scheduler,
+        vae=vae,
+        text_encoder=clip,
+        tokenizer=tokenizers[0],
+        text_encoder_2=t5,
+        tokenizer_2=tokenizers[1],
+        transformer=transformer,
+    ).save_pretrained(folder)
     (folder / "card.json").write_text('{"text_tokens": 16}')
 
 

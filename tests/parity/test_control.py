@@ -29,9 +29,16 @@ def control_folder(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFa
 
     torch.manual_seed(1)
     net = FluxControlNetModel(
-        in_channels=16, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
-        joint_attention_dim=32, pooled_projection_dim=24, axes_dims_rope=(4, 4, 8), guidance_embeds=True,
-    )  # fmt: skip
+        in_channels=16,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=32,
+        pooled_projection_dim=24,
+        axes_dims_rope=(4, 4, 8),
+        guidance_embeds=True,
+    )
     for part in (net.controlnet_x_embedder, *net.controlnet_blocks, *net.controlnet_single_blocks):
         torch.nn.init.normal_(part.weight, std=0.2)
     folder = tmp_path_factory.mktemp("control")
@@ -58,10 +65,18 @@ def test_equals_diffusers(load: Any, pipeline: Any, net: ControlNet, control_fol
     pipe.set_progress_bar_config(disable=True)
     noise, hint = noise_for(1, 10, 6), torch.rand(1, 80, 48, 3)
     expected = pipe(
-        prompt=PROMPT, height=80, width=48, num_inference_steps=3, guidance_scale=2.0, max_sequence_length=16,
-        latents=flux.pack(noise), control_image=hint.movedim(-1, 1) * 2 - 1, controlnet_conditioning_scale=0.7,
-        output_type="latent", return_dict=False,
-    )[0]  # fmt: skip
+        prompt=PROMPT,
+        height=80,
+        width=48,
+        num_inference_steps=3,
+        guidance_scale=2.0,
+        max_sequence_length=16,
+        latents=flux.pack(noise),
+        control_image=hint.movedim(-1, 1) * 2 - 1,
+        controlnet_conditioning_scale=0.7,
+        output_type="latent",
+        return_dict=False,
+    )[0]
     expected = flux.unpack(expected, 10, 6) / 0.7 + 0.3
     ours = load("dev")
     plain = ours.run(ours.encode(PROMPT), noise)

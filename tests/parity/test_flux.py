@@ -18,9 +18,17 @@ SIZES = [(64, 64), (80, 48)]  # height, width in pixels; the second is no square
 def reference(pipe: Any, prompts: list[str], noise: Tensor, output: str = "latent", **options: Any) -> Tensor:
     height, width = (8 * s for s in noise.shape[-2:])
     result: Tensor = pipe(
-        prompt=prompts, height=height, width=width, num_inference_steps=3, guidance_scale=2.0, max_sequence_length=16,
-        latents=flux.pack(noise), output_type=output, return_dict=False, **options,
-    )[0]  # fmt: skip
+        prompt=prompts,
+        height=height,
+        width=width,
+        num_inference_steps=3,
+        guidance_scale=2.0,
+        max_sequence_length=16,
+        latents=flux.pack(noise),
+        output_type=output,
+        return_dict=False,
+        **options,
+    )[0]
     if output == "latent":
         result = flux.unpack(result, *noise.shape[-2:]) / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
     return result

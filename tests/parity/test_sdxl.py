@@ -47,30 +47,52 @@ def make(folder: Path, prediction: str = "epsilon") -> StableDiffusionXLPipeline
     tokenizers[1].pad_token = tokenizers[1].convert_ids_to_tokens(0)
     first = tokenizers[0]
     shared: dict[str, Any] = dict(
-        vocab_size=len(first), num_hidden_layers=3, num_attention_heads=2, max_position_embeddings=WINDOW,
-        bos_token_id=first.bos_token_id, eos_token_id=first.eos_token_id, pad_token_id=first.pad_token_id,
-    )  # fmt: skip
+        vocab_size=len(first),
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        max_position_embeddings=WINDOW,
+        bos_token_id=first.bos_token_id,
+        eos_token_id=first.eos_token_id,
+        pad_token_id=first.pad_token_id,
+    )
     clip_l = CLIPTextModel(CLIPTextConfig(hidden_size=64, intermediate_size=48, **shared))
     config = CLIPTextConfig(hidden_size=128, intermediate_size=64, projection_dim=24, hidden_act="gelu", **shared)
     clip_g = CLIPTextModelWithProjection(config)
     unet = UNet2DConditionModel(
-        block_out_channels=(32, 64, 64), layers_per_block=2, norm_num_groups=32, attention_head_dim=[1, 1, 1],
+        block_out_channels=(32, 64, 64),
+        layers_per_block=2,
+        norm_num_groups=32,
+        attention_head_dim=[1, 1, 1],
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"), cross_attention_dim=192,
-        transformer_layers_per_block=[1, 2, 1], use_linear_projection=True, addition_embed_type="text_time",
-        addition_time_embed_dim=256, projection_class_embeddings_input_dim=24 + 6 * 256,
-    )  # fmt: skip
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        cross_attention_dim=192,
+        transformer_layers_per_block=[1, 2, 1],
+        use_linear_projection=True,
+        addition_embed_type="text_time",
+        addition_time_embed_dim=256,
+        projection_class_embeddings_input_dim=24 + 6 * 256,
+    )
     vae = AutoencoderKL(
-        block_out_channels=(32, 32, 32, 32), down_block_types=("DownEncoderBlock2D",) * 4, layers_per_block=1,
-        up_block_types=("UpDecoderBlock2D",) * 4, latent_channels=4, norm_num_groups=32, scaling_factor=0.13025,
-    )  # fmt: skip
+        block_out_channels=(32, 32, 32, 32),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        layers_per_block=1,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        latent_channels=4,
+        norm_num_groups=32,
+        scaling_factor=0.13025,
+    )
     scheduler = EulerDiscreteScheduler(
         beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", prediction_type=prediction
     )
     pipeline = StableDiffusionXLPipeline(
-        vae=vae, text_encoder=clip_l, tokenizer=tokenizers[0], text_encoder_2=clip_g, tokenizer_2=tokenizers[1],
-        unet=unet, scheduler=scheduler,
-    )  # fmt: skip
+        vae=vae,
+        text_encoder=clip_l,
+        tokenizer=tokenizers[0],
+        text_encoder_2=clip_g,
+        tokenizer_2=tokenizers[1],
+        unet=unet,
+        scheduler=scheduler,
+    )
     for network in (unet, clip_l, clip_g):  # gains and biases that do something
         for name, parameter in network.named_parameters():
             if parameter.ndim == 1:
@@ -106,9 +128,17 @@ def theirs(path: Path, **options: Any) -> Tensor:
     sigma = pipeline.scheduler.sigmas.max()
     noise = Noise(3).generate_noise({"samples": torch.zeros(1, 4, HEIGHT // 8, WIDTH // 8)})
     out = pipeline(
-        PROMPT, negative_prompt=NEGATIVE, num_inference_steps=STEPS, guidance_scale=CFG, height=HEIGHT, width=WIDTH,
-        latents=noise * (1 + sigma**2).sqrt() / sigma, output_type="latent", return_dict=False, **options,
-    )  # fmt: skip
+        PROMPT,
+        negative_prompt=NEGATIVE,
+        num_inference_steps=STEPS,
+        guidance_scale=CFG,
+        height=HEIGHT,
+        width=WIDTH,
+        latents=noise * (1 + sigma**2).sqrt() / sigma,
+        output_type="latent",
+        return_dict=False,
+        **options,
+    )
     latents: Tensor = out[0]
     return latents
 
@@ -133,9 +163,14 @@ def test_sizes_are_inputs(folder: Path) -> None:
     }
     got = ours(folder, **sizes)
     wanted = theirs(
-        folder, original_size=(512, 256), crops_coords_top_left=(8, 16), target_size=(640, 320),
-        negative_original_size=(512, 256), negative_crops_coords_top_left=(8, 16), negative_target_size=(640, 320),
-    )  # fmt: skip
+        folder,
+        original_size=(512, 256),
+        crops_coords_top_left=(8, 16),
+        target_size=(640, 320),
+        negative_original_size=(512, 256),
+        negative_crops_coords_top_left=(8, 16),
+        negative_target_size=(640, 320),
+    )
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(got, ours(folder), atol=1e-3)
 
@@ -155,11 +190,23 @@ def to_original(folder: Path, v: bool = False) -> dict[str, Tensor]:
     return {n: t.contiguous() for n, t in (unet | clip_l | clip_g | vae | flag).items()}
 
 
-RESNET = {"norm1": "in_layers.0", "conv1": "in_layers.2", "time_emb_proj": "emb_layers.1", "norm2": "out_layers.0",
-          "conv2": "out_layers.3", "conv_shortcut": "skip_connection"}  # fmt: skip
-TOP = {"time_embedding.linear_1": "time_embed.0", "time_embedding.linear_2": "time_embed.2",
-       "add_embedding.linear_1": "label_emb.0.0", "add_embedding.linear_2": "label_emb.0.2",
-       "conv_in": "input_blocks.0.0", "conv_norm_out": "out.0", "conv_out": "out.2"}  # fmt: skip
+RESNET = {
+    "norm1": "in_layers.0",
+    "conv1": "in_layers.2",
+    "time_emb_proj": "emb_layers.1",
+    "norm2": "out_layers.0",
+    "conv2": "out_layers.3",
+    "conv_shortcut": "skip_connection",
+}
+TOP = {
+    "time_embedding.linear_1": "time_embed.0",
+    "time_embedding.linear_2": "time_embed.2",
+    "add_embedding.linear_1": "label_emb.0.0",
+    "add_embedding.linear_2": "label_emb.0.2",
+    "conv_in": "input_blocks.0.0",
+    "conv_norm_out": "out.0",
+    "conv_out": "out.2",
+}
 
 
 def _unet(name: str) -> str:
@@ -191,8 +238,13 @@ def _open_clip(network: Any) -> dict[str, Tensor]:
         "logit_scale": torch.zeros(()),
     }
     out |= {f"ln_final.{r}": state[f"final_layer_norm.{r}"] for r in ("weight", "bias")}
-    names = {"self_attn.out_proj": "attn.out_proj", "layer_norm1": "ln_1", "layer_norm2": "ln_2", "mlp.fc1": "mlp.c_fc",
-             "mlp.fc2": "mlp.c_proj"}  # fmt: skip
+    names = {
+        "self_attn.out_proj": "attn.out_proj",
+        "layer_norm1": "ln_1",
+        "layer_norm2": "ln_2",
+        "mlp.fc1": "mlp.c_fc",
+        "mlp.fc2": "mlp.c_proj",
+    }
     for i in range(3):
         ours, theirs = f"encoder.layers.{i}", f"transformer.resblocks.{i}"
         for role in ("weight", "bias"):
@@ -290,12 +342,24 @@ def test_comfyuis_template_runs(folder: Path, tmp_path: Path, file: Callable[...
         "5": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 64, "batch_size": 1}},
         "6": {"class_type": "CLIPTextEncode", "inputs": {"text": PROMPT, "clip": ["4", 1]}},
         "7": {"class_type": "CLIPTextEncode", "inputs": {"text": "", "clip": ["4", 1]}},
-        "3": {"class_type": "KSampler", "inputs": {
-            "seed": 5, "steps": 2, "cfg": 8.0, "sampler_name": "euler", "scheduler": "normal", "denoise": 1.0,
-            "model": ["4", 0], "positive": ["6", 0], "negative": ["7", 0], "latent_image": ["5", 0]}},
+        "3": {
+            "class_type": "KSampler",
+            "inputs": {
+                "seed": 5,
+                "steps": 2,
+                "cfg": 8.0,
+                "sampler_name": "euler",
+                "scheduler": "normal",
+                "denoise": 1.0,
+                "model": ["4", 0],
+                "positive": ["6", 0],
+                "negative": ["7", 0],
+                "latent_image": ["5", 0],
+            },
+        },
         "8": {"class_type": "VAEDecode", "inputs": {"samples": ["3", 0], "vae": ["4", 2]}},
         "9": {"class_type": "SaveImage", "inputs": {"filename_prefix": "ComfyUI", "images": ["8", 0]}},
-    }  # fmt: skip
+    }
     models = tmp_path / "checkpoints"
     models.mkdir()
     for link in (path, path.parent / "tokenizer", path.parent / "tokenizer_2"):

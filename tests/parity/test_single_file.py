@@ -79,8 +79,10 @@ def models(tmp_path: Path, folders: dict[str, Path], monkeypatch: pytest.MonkeyP
 
 def configs(folder: Path) -> dict[str, str]:
     """What shapes do not tell of such small networks: how rotary positions split, group size, special tokens."""
-    found = {n: json.loads((folder / n / "config.json").read_text()) for n in
-             ("transformer", "vae", "text_encoder", "text_encoder_2")}  # fmt: skip
+    found = {
+        n: json.loads((folder / n / "config.json").read_text())
+        for n in ("transformer", "vae", "text_encoder", "text_encoder_2")
+    }
     return {"config": json.dumps(found)}
 
 
@@ -90,8 +92,12 @@ def same_weights(a: torch.nn.Module, b: torch.nn.Module) -> bool:
 
 
 def test_all_in_one(load: Any, weights: dict[str, Tensors], models: Path, folders: dict[str, Path]) -> None:
-    prefixes = {"transformer": "model.diffusion_model.", "vae": "vae.", "clip": "text_encoders.clip_l.transformer.",
-                "t5": "text_encoders.t5xxl.transformer."}  # fmt: skip
+    prefixes = {
+        "transformer": "model.diffusion_model.",
+        "vae": "vae.",
+        "clip": "text_encoders.clip_l.transformer.",
+        "t5": "text_encoders.t5xxl.transformer.",
+    }
     merged = {prefixes[part] + k: v for part, found in weights.items() for k, v in found.items()}
     merged["text_encoders.clip_l.logit_scale"] = torch.ones(1)
     save_file(merged, models / "checkpoints/all.safetensors", configs(folders["dev"]))
@@ -112,8 +118,12 @@ def test_all_in_one(load: Any, weights: dict[str, Tensors], models: Path, folder
 
 def test_parts_of_their_own(load: Any, weights: dict[str, Tensors], models: Path, folders: dict[str, Path]) -> None:
     """flux1-dev.safetensors, ae.safetensors, clip_l and t5xxl: each by its loader, and all from the first alone."""
-    names = {"transformer": "diffusion_models/flux1-dev", "vae": "vae/ae", "clip": "text_encoders/clip_l",
-             "t5": "text_encoders/t5xxl_fp16"}  # fmt: skip
+    names = {
+        "transformer": "diffusion_models/flux1-dev",
+        "vae": "vae/ae",
+        "clip": "text_encoders/clip_l",
+        "t5": "text_encoders/t5xxl_fp16",
+    }
     for kind, name in names.items():
         save_file(weights[kind], models / f"{name}.safetensors", configs(folders["dev"]))
     folder = load("dev")
@@ -158,8 +168,11 @@ def test_every_key_counts(weights: dict[str, Tensors], models: Path, folders: di
     else:
         net["txt_in.bias"] = torch.ones(3)
     save_file(net, models / "diffusion_models/odd.safetensors", configs(folders["dev"]))
-    named = {"missing": r"attn\.to_out\.0\.weight", "extra": r"double_blocks\.1\.surprise\.weight",
-             "shape": r"context_embedder\.bias"}  # fmt: skip
+    named = {
+        "missing": r"attn\.to_out\.0\.weight",
+        "extra": r"double_blocks\.1\.surprise\.weight",
+        "shape": r"context_embedder\.bias",
+    }
     with pytest.raises(LoadError, match=named[change]):
         load_model("odd.safetensors", CPU)
 
@@ -251,15 +264,28 @@ def test_flux_names_equal_diffusers_converter(tmp_path: Path) -> None:
 
     d = 3072
     rows = {
-        "img_in": d, "txt_in": d, "time_in.in_layer": d, "time_in.out_layer": d, "vector_in.in_layer": d,
-        "vector_in.out_layer": d, "guidance_in.in_layer": d, "guidance_in.out_layer": d,
-        "final_layer.linear": 64, "final_layer.adaLN_modulation.1": 2 * d, "single_blocks.0.linear1": 7 * d,
-        "single_blocks.0.linear2": d, "single_blocks.0.modulation.lin": 3 * d,
-    }  # fmt: skip
+        "img_in": d,
+        "txt_in": d,
+        "time_in.in_layer": d,
+        "time_in.out_layer": d,
+        "vector_in.in_layer": d,
+        "vector_in.out_layer": d,
+        "guidance_in.in_layer": d,
+        "guidance_in.out_layer": d,
+        "final_layer.linear": 64,
+        "final_layer.adaLN_modulation.1": 2 * d,
+        "single_blocks.0.linear1": 7 * d,
+        "single_blocks.0.linear2": d,
+        "single_blocks.0.modulation.lin": 3 * d,
+    }
     for s in ("img", "txt"):
-        rows |= {f"double_blocks.0.{s}_attn.qkv": 3 * d, f"double_blocks.0.{s}_attn.proj": d,
-                 f"double_blocks.0.{s}_mlp.0": 4 * d, f"double_blocks.0.{s}_mlp.2": d,
-                 f"double_blocks.0.{s}_mod.lin": 6 * d}  # fmt: skip
+        rows |= {
+            f"double_blocks.0.{s}_attn.qkv": 3 * d,
+            f"double_blocks.0.{s}_attn.proj": d,
+            f"double_blocks.0.{s}_mlp.0": 4 * d,
+            f"double_blocks.0.{s}_mlp.2": d,
+            f"double_blocks.0.{s}_mod.lin": 6 * d,
+        }
     net = {f"{n}.weight": torch.randn(r, 1) for n, r in rows.items()}
     net |= {f"{n}.bias": torch.randn(r) for n, r in rows.items()}
     norms = ["single_blocks.0", "double_blocks.0.img_attn", "double_blocks.0.txt_attn"]

@@ -302,8 +302,23 @@ def doubt(ctx: RunContext, value: int) -> int:
 
 
 NODES = (
-    doubt, add, divide, half, draw, load_model, count, read, switch, same, pair, now, fail, steps, save, where,
-)  # fmt: skip
+    doubt,
+    add,
+    divide,
+    half,
+    draw,
+    load_model,
+    count,
+    read,
+    switch,
+    same,
+    pair,
+    now,
+    fail,
+    steps,
+    save,
+    where,
+)
 
 
 @pytest.fixture

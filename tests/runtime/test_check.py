@@ -338,10 +338,22 @@ def test_every_fault_in_one_answer(problems: Find) -> None:
     inputs = {"unused": {"type": "INT", "default": 1}, "needed": {"type": "INT"}}
     found = problems(nodes, {"other": 1}, inputs=inputs, outputs={"x": ["gone", 0]}, overrides={"no.such": 1})
     assert {p.code for p in found} == {
-        "unknown_node", "unknown_input", "missing_input", "wrong_type", "out_of_range", "not_in_list",
-        "unknown_source", "unknown_output", "unknown_file", "cycle", "unknown_graph_input", "unused_graph_input",
-        "missing_graph_input", "unknown_run_input", "unknown_override",
-    }  # fmt: skip
+        "unknown_node",
+        "unknown_input",
+        "missing_input",
+        "wrong_type",
+        "out_of_range",
+        "not_in_list",
+        "unknown_source",
+        "unknown_output",
+        "unknown_file",
+        "cycle",
+        "unknown_graph_input",
+        "unused_graph_input",
+        "missing_graph_input",
+        "unknown_run_input",
+        "unknown_override",
+    }
     assert all(str(p) and p.as_dict()["code"] == p.code for p in found)
 
 

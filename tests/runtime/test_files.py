@@ -52,11 +52,33 @@ def test_processes_never_share_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../x%n", "..\\x%n", "/etc/x%n", "a/../../x%n", "C:\\x%n", "a//x%n", "x%n\0.png", "....//x%n", "./x%n",
-        "x", "%n/x", "%n%n", "x%n.", "x%n ", "a /x%n", "", "%n" + "x" * 300,
-        "a\nb%n", "a\r%n", "\x1b[2J%n", "a\u2028%n", "\x9b%n", "-x%n", "a/-x%n", "-a/x%n",
+        "../x%n",
+        "..\\x%n",
+        "/etc/x%n",
+        "a/../../x%n",
+        "C:\\x%n",
+        "a//x%n",
+        "x%n\0.png",
+        "....//x%n",
+        "./x%n",
+        "x",
+        "%n/x",
+        "%n%n",
+        "x%n.",
+        "x%n ",
+        "a /x%n",
+        "",
+        "%n" + "x" * 300,
+        "a\nb%n",
+        "a\r%n",
+        "\x1b[2J%n",
+        "a\u2028%n",
+        "\x9b%n",
+        "-x%n",
+        "a/-x%n",
+        "-a/x%n",
     ],
-)  # fmt: skip
+)
 def test_names_that_are_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "out"
     with pytest.raises(ValueError):

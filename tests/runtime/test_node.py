@@ -86,9 +86,15 @@ def test_a_declaration_is_read() -> None:
     ports = spec().inputs
     assert [*ports] == ["image", "seed", "width", "ratio", "mode", "name", "text", "other"]
     assert {p.name: p.type for p in ports.values()} == {
-        "image": "IMAGE", "seed": "INT", "width": "INT", "ratio": "FLOAT", "mode": "COMBO", "name": "COMBO",
-        "text": "STRING", "other": "IMAGE",
-    }  # fmt: skip
+        "image": "IMAGE",
+        "seed": "INT",
+        "width": "INT",
+        "ratio": "FLOAT",
+        "mode": "COMBO",
+        "name": "COMBO",
+        "text": "STRING",
+        "other": "IMAGE",
+    }
     assert ports["image"].doc == "A picture, told in two lines." and ports["image"].default is MISSING
     width = ports["width"]
     assert (width.minimum, width.maximum, width.multiple_of, width.step, width.auto) == (16, 64, 16, 16, "width")
@@ -102,10 +108,15 @@ def test_a_declaration_is_read() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (32, ""), (15, "at least 16"), (80, "at most 64"), ("auto", ""), (None, "a value"),
-        (17, "a multiple of 16, e.g. 16 or 32"), (63.5, "a multiple of 16, e.g. 48 or 64"),
+        (32, ""),
+        (15, "at least 16"),
+        (80, "at most 64"),
+        ("auto", ""),
+        (None, "a value"),
+        (17, "a multiple of 16, e.g. 16 or 32"),
+        (63.5, "a multiple of 16, e.g. 48 or 64"),
     ],
-)  # fmt: skip
+)
 def test_limits(value: Any, words: str) -> None:
     assert broken_limit(spec().inputs["width"], value) == words
 

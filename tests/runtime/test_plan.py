@@ -149,18 +149,23 @@ def test_auto_takes_any_model_of_the_graph_if_none_is_upstream(planned: Make) ->
 
 def test_auto_of_a_node_without_a_model_is_told_by_what_reads_from_it(planned: Make) -> None:
     nodes = {
-        "m0": ("Load", {"model_name": "small"}), "m1": ("Load", {"model_name": "large"}),
-        "empty": ("Draw", {"seed": 1, "steps": "auto"}), "on": ("Same", {"value": ["empty", 0]}),
-        "near": ("Pair", {"a": ["on", 0], "b": ["m1", 0]}), "far": ("Pair", {"a": ["near", 0], "b": ["m0", 0]}),
-    }  # fmt: skip
+        "m0": ("Load", {"model_name": "small"}),
+        "m1": ("Load", {"model_name": "large"}),
+        "empty": ("Draw", {"seed": 1, "steps": "auto"}),
+        "on": ("Same", {"value": ["empty", 0]}),
+        "near": ("Pair", {"a": ["on", 0], "b": ["m1", 0]}),
+        "far": ("Pair", {"a": ["near", 0], "b": ["m0", 0]}),
+    }
     assert [(r.node, r.value, r.source) for r in planned(nodes, "far").resolved] == [("empty", 20, "m1")]
 
 
 def test_auto_takes_the_model_that_is_linked_before_those_farther_up(planned: Make) -> None:
     nodes = {
-        "m0": ("Load", {"model_name": "small"}), "m1": ("Load", {"model_name": "large"}),
-        "far": ("Same", {"value": ["m0", 0]}), "near": ("Pair", {"a": ["far", 0], "b": ["m1", 0], "steps": "auto"}),
-    }  # fmt: skip
+        "m0": ("Load", {"model_name": "small"}),
+        "m1": ("Load", {"model_name": "large"}),
+        "far": ("Same", {"value": ["m0", 0]}),
+        "near": ("Pair", {"a": ["far", 0], "b": ["m1", 0], "steps": "auto"}),
+    }
     assert [(r.value, r.source) for r in planned(nodes, "near").resolved] == [(20, "m1")]
 
 

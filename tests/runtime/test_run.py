@@ -65,8 +65,11 @@ def test_volatile_nodes_and_what_reads_them_run_each_time(go: Go, calls: Calls) 
         "b": ("Add", {"a": 1}),
         "c": ("Same", {"value": ["b", 0]}),
     }
-    document = {"pipegraph": 1, "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in nodes.items()},
-                "outputs": {"x": ["a", 0], "y": ["c", 0]}}  # fmt: skip
+    document = {
+        "pipegraph": 1,
+        "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in nodes.items()},
+        "outputs": {"x": ["a", 0], "y": ["c", 0]},
+    }
     one, two = go(document), go(document)
     assert one["x"] != two["x"] and calls == {"Now": 2, "Same": 3, "Add": 1}
 
@@ -120,8 +123,11 @@ def test_depth_width_and_ladders_take_linear_time(go: Go, calls: Calls) -> None:
     assert go(ladder, "30")["out"] == 2**30
     assert calls["Add"] == 5030  # the first node of the ladder is the chain's
     wide = {str(i): ("Add", {"a": i}) for i in range(1, 10_000)}
-    document = {"pipegraph": 1, "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in wide.items()},
-                "outputs": {k: [k, 0] for k in wide}}  # fmt: skip
+    document = {
+        "pipegraph": 1,
+        "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in wide.items()},
+        "outputs": {k: [k, 0] for k in wide},
+    }
     assert len(go(document).outputs) == 9999
     assert time.process_time() - start < 6
 
@@ -137,9 +143,16 @@ def test_events_tell_the_run(go: Go) -> None:
     assert result.events.since(0)[-1] == events[-1] and result.events.since(10) == events[10:]
     assert all(json.dumps(e.as_dict()) for e in events)
     assert events[2].as_dict() | {"at": 0} == {
-        "event": "progress", "number": 3, "run": result.run_id, "at": 0, "node": "s", "title": "Steps",
-        "done": 1, "total": 2, "unit": "it",
-    }  # fmt: skip
+        "event": "progress",
+        "number": 3,
+        "run": result.run_id,
+        "at": 0,
+        "node": "s",
+        "title": "Steps",
+        "done": 1,
+        "total": 2,
+        "unit": "it",
+    }
     assert events[0].data["todo"] == ["s", "w"] and events[-1].data["status"] == "done"
     assert [e.kind for e in go({"s": ("Steps", {"total": 2})}, "s").events.since(0)] == ["plan", "cached", "done"]
 
@@ -215,9 +228,11 @@ def test_values_that_come_over_links_keep_the_limits(go: Go) -> None:
 def test_what_was_said_is_said_again_of_cached_results(go: Go, calls: Calls) -> None:
     """Also of nodes before the one that is cached, and not of the side of a switch that was not used."""
     nodes = {
-        "y": ("Doubt", {"value": 1}), "n": ("Doubt", {"value": 2}), "a": ("Add", {"a": ["y", 0]}),
+        "y": ("Doubt", {"value": 1}),
+        "n": ("Doubt", {"value": 2}),
+        "a": ("Add", {"a": ["y", 0]}),
         "s": ("Switch", {"which": True, "yes": ["a", 0], "no": ["n", 0]}),
-    }  # fmt: skip
+    }
     go({"n": nodes["n"]}, "n")
     first = go(nodes, "s")
     assert first.warnings == ["1 was not used whole"] and first.notes == {"y": {"used": 1}}

@@ -39,8 +39,9 @@ def test_empty_latents(tmp_path: Path) -> None:
     assert not empty_latent_image(context)["samples"].any() and not context.warnings
     assert empty_latent_image(context, 850, 23)["samples"].shape == (1, 4, 2, 106)
     assert context.warnings == [
-        "width 850 becomes 848: it has to be a multiple of 8", "height 23 becomes 16: it has to be a multiple of 8",
-    ]  # fmt: skip
+        "width 850 becomes 848: it has to be a multiple of 8",
+        "height 23 becomes 16: it has to be a multiple of 8",
+    ]
 
 
 CLIPS: dict[Any, tuple[int, ...]] = {

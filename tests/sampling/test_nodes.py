@@ -108,10 +108,18 @@ def test_k_sampler_with_every_sampler_and_schedule(toy: Any, says: Says, ctx: An
     # Near the picture the model asks for, the fixed point of x0 = 0.1 x + 0.9; pure noise is 2.2 away from it.
     events, out = finish(
         sampling.k_sampler(
-            ctx, model=toy, seed=3, steps=4, cfg=2.0, sampler_name=name, scheduler=scheduler,  # type: ignore[arg-type]
-            positive=says(0.9), negative=Given(says(0.9)), latent_image=LATENT,
+            ctx,
+            model=toy,
+            seed=3,
+            steps=4,
+            cfg=2.0,
+            sampler_name=name,  # type: ignore[arg-type]
+            scheduler=scheduler,  # type: ignore[arg-type]
+            positive=says(0.9),
+            negative=Given(says(0.9)),
+            latent_image=LATENT,
         )
-    )  # fmt: skip
+    )
     assert events == [Progress(i, 4) for i in range(1, 5)]
     assert ctx.noted["sampling"]["steps"] == 4 and ctx.noted["sampling"]["sigma_last"] == 0
     assert ctx.noted["sampling"]["model_calls"] == (7 if name in ("heun", "dpm_2") else 4)
@@ -120,9 +128,15 @@ def test_k_sampler_with_every_sampler_and_schedule(toy: Any, says: Says, ctx: An
 
 def test_k_sampler_advanced_shares_a_run_between_nodes(toy: Any, says: Says, ctx: Any) -> None:
     shared = dict(
-        model=toy, noise_seed=1, steps=6, cfg=1.0, sampler_name="euler", scheduler="simple", positive=says(1.0),
+        model=toy,
+        noise_seed=1,
+        steps=6,
+        cfg=1.0,
+        sampler_name="euler",
+        scheduler="simple",
+        positive=says(1.0),
         negative=Given(says(0.0)),
-    )  # fmt: skip
+    )
     _, whole = finish(sampling.k_sampler_advanced(ctx, latent_image=LATENT, **shared))
     _, half = finish(
         sampling.k_sampler_advanced(
@@ -143,9 +157,15 @@ def test_denoise_0_returns_the_input_and_1e4_runs_all_steps(toy: Any, says: Says
 
     def run(denoise: float, steps: int) -> Any:
         node = sampling.k_sampler(
-            ctx, model=toy, steps=steps, cfg=1.0, positive=says(1.0), negative=Given(says(0.0)), latent_image=given,
+            ctx,
+            model=toy,
+            steps=steps,
+            cfg=1.0,
+            positive=says(1.0),
+            negative=Given(says(0.0)),
+            latent_image=given,
             denoise=denoise,
-        )  # fmt: skip
+        )
         return finish(node)[1]["samples"]
 
     assert torch.equal(run(0.0, 4), given["samples"]) and toy.calls == []
@@ -159,10 +179,18 @@ def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> Non
     positive, negative = says(1.0), Given(says(-0.5))
     _, wanted = finish(
         sampling.k_sampler(
-            ctx, model=toy, seed=5, steps=5, cfg=2.0, sampler_name="dpmpp_2m_sde", scheduler="beta", positive=positive,
-            negative=negative, latent_image=LATENT,
+            ctx,
+            model=toy,
+            seed=5,
+            steps=5,
+            cfg=2.0,
+            sampler_name="dpmpp_2m_sde",
+            scheduler="beta",
+            positive=positive,
+            negative=negative,
+            latent_image=LATENT,
         )
-    )  # fmt: skip
+    )
     sampler = sampling_custom.k_sampler_select("dpmpp_2m_sde")
     sigmas = sampling_custom.basic_scheduler(toy, "beta", 5)
     guider = sampling_custom.cfg_guider(ctx, toy, positive, negative, 2.0)
@@ -170,10 +198,17 @@ def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> Non
     _, advanced = finish(sampling_custom.sampler_custom_advanced(ctx, noise, guider, sampler, sigmas, LATENT))
     _, custom = finish(
         sampling_custom.sampler_custom(
-            ctx, model=toy, noise_seed=5, cfg=2.0, positive=positive, negative=negative, sampler=sampler,
-            sigmas=sigmas, latent_image=LATENT,
+            ctx,
+            model=toy,
+            noise_seed=5,
+            cfg=2.0,
+            positive=positive,
+            negative=negative,
+            sampler=sampler,
+            sigmas=sigmas,
+            latent_image=LATENT,
         )
-    )  # fmt: skip
+    )
     assert torch.equal(advanced.output["samples"], wanted["samples"])
     assert torch.equal(custom.output["samples"], wanted["samples"])
     assert torch.equal(custom.denoised_output["samples"], advanced.denoised_output["samples"])
@@ -262,19 +297,42 @@ def masked() -> dict[str, Any]:
 
 
 def advanced(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: Any, last: bool) -> Any:
-    return finish(sampling.k_sampler_advanced(
-        ctx, model=toy, add_noise="disable" if start else "enable", noise_seed=3, steps=4, cfg=1.0,
-        sampler_name=sampler, scheduler="simple", positive=says(1.0), negative=Unasked(()), latent_image=given,
-        start_at_step=start, end_at_step=end, return_with_leftover_noise="disable" if last else "enable",
-    ))[1]  # fmt: skip
+    return finish(
+        sampling.k_sampler_advanced(
+            ctx,
+            model=toy,
+            add_noise="disable" if start else "enable",
+            noise_seed=3,
+            steps=4,
+            cfg=1.0,
+            sampler_name=sampler,
+            scheduler="simple",
+            positive=says(1.0),
+            negative=Unasked(()),
+            latent_image=given,
+            start_at_step=start,
+            end_at_step=end,
+            return_with_leftover_noise="disable" if last else "enable",
+        )
+    )[1]
 
 
 def custom(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: str, last: bool) -> Any:
     sigmas = SCHEDULES["simple"](toy.sampling, 4)[start : end + 1]
-    return finish(sampling_custom.sampler_custom(
-        ctx, model=toy, add_noise=not start, noise_seed=3, cfg=1.0, positive=says(1.0), negative=Unasked(()),
-        sampler=SAMPLERS[sampler], sigmas=sigmas, latent_image=given,
-    ))[1].output  # fmt: skip
+    return finish(
+        sampling_custom.sampler_custom(
+            ctx,
+            model=toy,
+            add_noise=not start,
+            noise_seed=3,
+            cfg=1.0,
+            positive=says(1.0),
+            negative=Unasked(()),
+            sampler=SAMPLERS[sampler],
+            sigmas=sigmas,
+            latent_image=given,
+        )
+    )[1].output
 
 
 def custom_advanced(ctx: Any, toy: Any, says: Says, start: int, end: int, given: Any, sampler: str, last: bool) -> Any:

@@ -185,9 +185,13 @@ def test_how_much_of_the_noise_of_ancestral_euler_is_new(sampling: ModelSampling
     """At eta 0 none is, as in Euler's method; at 1 all, as in the sampler of that name; it can be stronger."""
     x, sigmas = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0)), sigmas_for(sampling, "normal", 6)
     kinds: dict[str, str | Sampler] = {
-        "euler": "euler", "ancestral": "euler_ancestral", "none": sampler_euler_ancestral(0, 1),
-        "all": sampler_euler_ancestral(), "half": sampler_euler_ancestral(0.5), "silent": sampler_euler_ancestral(1, 0),
-    }  # fmt: skip
+        "euler": "euler",
+        "ancestral": "euler_ancestral",
+        "none": sampler_euler_ancestral(0, 1),
+        "all": sampler_euler_ancestral(),
+        "half": sampler_euler_ancestral(0.5),
+        "silent": sampler_euler_ancestral(1, 0),
+    }
     ends = {key: run(which, Gaussian(sampling), x, sigmas)[0] for key, which in kinds.items()}
     assert torch.allclose(ends["none"], ends["euler"], atol=1e-5)
     assert torch.equal(ends["all"], ends["ancestral"])
@@ -211,9 +215,11 @@ def test_er_sde_takes_the_integral_of_its_paper(sampling: ModelSampling) -> None
     the prediction goes on by slope and curvature of the last three; u = sigma / alpha, x without alpha."""
     sigmas, values = [0.9, 0.6, 0.4, 0.25, 0.1], [1.0, -0.5, 2.0, 0.3]
     steps = SAMPLERS["er_sde"].run(
-        Predictions(sampling, *values), torch.full((1, 1), 0.7, dtype=torch.float64),
-        torch.tensor(sigmas, dtype=torch.float64), torch.zeros_like,
-    )  # fmt: skip
+        Predictions(sampling, *values),
+        torch.full((1, 1), 0.7, dtype=torch.float64),
+        torch.tensor(sigmas, dtype=torch.float64),
+        torch.zeros_like,
+    )
     with pytest.raises(StopIteration) as stop:
         while True:
             next(steps)

@@ -22,11 +22,25 @@ def spiece() -> bytes:
 
     made = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT), model_writer=made, model_type="bpe", vocab_size=360, pad_id=0, eos_id=1, bos_id=2,
-        unk_id=3, pad_piece="<pad>", eos_piece="<eos>", bos_piece="<bos>", byte_fallback=True, minloglevel=2,
-        user_defined_symbols=[*TURNS, "\n"], add_dummy_prefix=False, normalization_rule_name="identity",
-        remove_extra_whitespaces=False, split_digits=True,
-    )  # fmt: skip
+        sentence_iterator=iter(TEXT),
+        model_writer=made,
+        model_type="bpe",
+        vocab_size=360,
+        pad_id=0,
+        eos_id=1,
+        bos_id=2,
+        unk_id=3,
+        pad_piece="<pad>",
+        eos_piece="<eos>",
+        bos_piece="<bos>",
+        byte_fallback=True,
+        minloglevel=2,
+        user_defined_symbols=[*TURNS, "\n"],
+        add_dummy_prefix=False,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        split_digits=True,
+    )
     return made.getvalue()
 
 
@@ -39,12 +53,24 @@ def network(width: int = 32, layers: int = 6) -> Any:
     count = len(sentencepiece.SentencePieceProcessor(model_proto=spiece()))
     near = {"rope_type": "default", "rope_theta": 10_000.0}
     config = transformers.Gemma3TextConfig(
-        vocab_size=count, hidden_size=width, intermediate_size=48, num_attention_heads=2, num_key_value_heads=1,
-        head_dim=16, num_hidden_layers=layers, query_pre_attn_scalar=16, sliding_window=1024, eos_token_id=1,
-        max_position_embeddings=131072, pad_token_id=0, bos_token_id=None,
-        rope_parameters={"sliding_attention": near, "full_attention": {
-            "rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}},
-    )  # fmt: skip
+        vocab_size=count,
+        hidden_size=width,
+        intermediate_size=48,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        num_hidden_layers=layers,
+        query_pre_attn_scalar=16,
+        sliding_window=1024,
+        eos_token_id=1,
+        max_position_embeddings=131072,
+        pad_token_id=0,
+        bos_token_id=None,
+        rope_parameters={
+            "sliding_attention": near,
+            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        },
+    )
     made = transformers.Gemma3ForCausalLM(config).eval()
     with torch.no_grad():
         for name, p in made.named_parameters():
@@ -57,8 +83,10 @@ def network(width: int = 32, layers: int = 6) -> Any:
 def tensors(model: Any) -> dict[str, Tensor]:
     """All that a file holds; what it sees with is made up."""
     kept = {k: v.detach().clone() for k, v in model.state_dict().items() if k != "lm_head.weight"}
-    eyes = {"vision_model.embeddings.patch_embedding.bias": torch.zeros(4),
-            "multi_modal_projector.mm_input_projection_weight": torch.zeros(4, 4)}  # fmt: skip
+    eyes = {
+        "vision_model.embeddings.patch_embedding.bias": torch.zeros(4),
+        "multi_modal_projector.mm_input_projection_weight": torch.zeros(4, 4),
+    }
     return kept | eyes | {"spiece_model": torch.frombuffer(bytearray(spiece()), dtype=torch.uint8)}
 
 

@@ -15,9 +15,16 @@ CHAT = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 TEXT: dict[str, Any] = dict(
-    hidden_size=32, intermediate_size=48, num_attention_heads=2, num_key_value_heads=1, num_hidden_layers=3,
-    max_position_embeddings=2048, pad_token_id=0, eos_token_id=None, bos_token_id=None,
-)  # fmt: skip
+    hidden_size=32,
+    intermediate_size=48,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    num_hidden_layers=3,
+    max_position_embeddings=2048,
+    pad_token_id=0,
+    eos_token_id=None,
+    bos_token_id=None,
+)
 SENTENCES = (
     "1. The main content and theme of the video.",
     "2. The color, shape, size, texture, quantity, text, and spatial relationships of the objects.",
@@ -49,9 +56,16 @@ def transformer_15(**changes: Any) -> nn.Module:
     from diffusers import HunyuanVideo15Transformer3DModel
 
     config: dict[str, Any] = dict(
-        num_attention_heads=2, attention_head_dim=32, num_layers=2, num_refiner_layers=1, mlp_ratio=2.0,
-        text_embed_dim=32, image_embed_dim=16, rope_axes_dim=(4, 14, 14), target_size=640,
-    )  # fmt: skip
+        num_attention_heads=2,
+        attention_head_dim=32,
+        num_layers=2,
+        num_refiner_layers=1,
+        mlp_ratio=2.0,
+        text_embed_dim=32,
+        image_embed_dim=16,
+        rope_axes_dim=(4, 14, 14),
+        target_size=640,
+    )
     return HunyuanVideo15Transformer3DModel(**(config | changes))  # type: ignore[no-any-return]
 
 
@@ -74,23 +88,36 @@ def make_15(folder: Path, pipeline: str = "HunyuanVideo15Pipeline", **parts: Any
         vocab_size=300, d_model=1472, d_kv=8, d_ff=16, num_layers=1, num_heads=2, feed_forward_proj="gated-gelu"
     )
     given = {
-        "transformer": transformer_15(), "vae": autoencoder_15(), "text_encoder": hf.Qwen2_5_VLTextModel(config),
-        "text_encoder_2": hf.T5EncoderModel(glyphs), **parts,
-    }  # fmt: skip
+        "transformer": transformer_15(),
+        "vae": autoencoder_15(),
+        "text_encoder": hf.Qwen2_5_VLTextModel(config),
+        "text_encoder_2": hf.T5EncoderModel(glyphs),
+        **parts,
+    }
     _liven(given)
     getattr(diffusers, pipeline)(
-        tokenizer=words, tokenizer_2=hf.ByT5Tokenizer(), scheduler=diffusers.FlowMatchEulerDiscreteScheduler(shift=5.0),
-        guider=diffusers.guiders.ClassifierFreeGuidance(guidance_scale=3.0), **given,
-    ).save_pretrained(folder)  # fmt: skip
+        tokenizer=words,
+        tokenizer_2=hf.ByT5Tokenizer(),
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(shift=5.0),
+        guider=diffusers.guiders.ClassifierFreeGuidance(guidance_scale=3.0),
+        **given,
+    ).save_pretrained(folder)
 
 
 def transformer_1(**changes: Any) -> nn.Module:
     from diffusers import HunyuanVideoTransformer3DModel
 
     config: dict[str, Any] = dict(
-        num_attention_heads=2, attention_head_dim=32, num_layers=1, num_single_layers=1, num_refiner_layers=1,
-        mlp_ratio=2.0, text_embed_dim=32, pooled_projection_dim=64, rope_axes_dim=(4, 14, 14),
-    )  # fmt: skip
+        num_attention_heads=2,
+        attention_head_dim=32,
+        num_layers=1,
+        num_single_layers=1,
+        num_refiner_layers=1,
+        mlp_ratio=2.0,
+        text_embed_dim=32,
+        pooled_projection_dim=64,
+        rope_axes_dim=(4, 14, 14),
+    )
     return HunyuanVideoTransformer3DModel(**(config | changes))  # type: ignore[no-any-return]
 
 
@@ -104,16 +131,22 @@ def make_1(folder: Path, **parts: Any) -> None:
     words = tokenizer("<bos>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", *SENTENCES, bos="<bos>")
     clip_words = hf.AutoTokenizer.from_pretrained(paths.EMBEDDED / "flux-tiny" / "tokenizer")
     clip = hf.CLIPTextConfig(
-        vocab_size=len(clip_words), hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=1,
+        vocab_size=len(clip_words),
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=1,
         eos_token_id=clip_words.eos_token_id,
-    )  # fmt: skip
+    )
     given = {
-        "transformer": transformer_1(), "text_encoder_2": hf.CLIPTextModel(clip),
+        "transformer": transformer_1(),
+        "text_encoder_2": hf.CLIPTextModel(clip),
         "vae": diffusers.AutoencoderKLHunyuanVideo(
             block_out_channels=(8, 8, 8, 8), layers_per_block=1, norm_num_groups=8
         ),
-        "text_encoder": hf.LlamaModel(hf.LlamaConfig(**TEXT | {"vocab_size": len(words)})), **parts,
-    }  # fmt: skip
+        "text_encoder": hf.LlamaModel(hf.LlamaConfig(**TEXT | {"vocab_size": len(words)})),
+        **parts,
+    }
     _liven(given)
     diffusers.HunyuanVideoPipeline(
         tokenizer=words, tokenizer_2=clip_words, scheduler=diffusers.FlowMatchEulerDiscreteScheduler(shift=7.0), **given
@@ -223,14 +256,23 @@ def to_original_vae_15(net: dict[str, Tensor]) -> dict[str, Tensor]:
 def comfyui_spelling(net: dict[str, Tensor]) -> dict[str, Tensor]:
     """Names as ComfyUI saves the same network."""
     pairs = [
-        ("txt_in.t_embedder.mlp.0.", "txt_in.t_embedder.in_layer."), ("c_embedder.linear_1.", "c_embedder.in_layer."),
-        ("txt_in.t_embedder.mlp.2.", "txt_in.t_embedder.out_layer."), ("c_embedder.linear_2.", "c_embedder.out_layer."),
-        ("_mod.linear.", "_mod.lin."), ("_attn_qkv.", "_attn.qkv."), ("mlp.fc1.", "mlp.0."), ("mlp.fc2.", "mlp.2."),
-        ("_attn_q_norm.weight", "_attn.norm.query_norm.scale"), ("_attn_k_norm.weight", "_attn.norm.key_norm.scale"),
-        (".q_norm.weight", ".norm.query_norm.scale"), (".k_norm.weight", ".norm.key_norm.scale"),
-        ("_attn_proj.", "_attn.proj."), (".modulation.linear.", ".modulation.lin."),
-        ("_in.mlp.2.", "_in.out_layer."), ("_in.mlp.0.", "_in.in_layer."),
-    ]  # fmt: skip
+        ("txt_in.t_embedder.mlp.0.", "txt_in.t_embedder.in_layer."),
+        ("c_embedder.linear_1.", "c_embedder.in_layer."),
+        ("txt_in.t_embedder.mlp.2.", "txt_in.t_embedder.out_layer."),
+        ("c_embedder.linear_2.", "c_embedder.out_layer."),
+        ("_mod.linear.", "_mod.lin."),
+        ("_attn_qkv.", "_attn.qkv."),
+        ("mlp.fc1.", "mlp.0."),
+        ("mlp.fc2.", "mlp.2."),
+        ("_attn_q_norm.weight", "_attn.norm.query_norm.scale"),
+        ("_attn_k_norm.weight", "_attn.norm.key_norm.scale"),
+        (".q_norm.weight", ".norm.query_norm.scale"),
+        (".k_norm.weight", ".norm.key_norm.scale"),
+        ("_attn_proj.", "_attn.proj."),
+        (".modulation.linear.", ".modulation.lin."),
+        ("_in.mlp.2.", "_in.out_layer."),
+        ("_in.mlp.0.", "_in.in_layer."),
+    ]
     out = {}
     for name, tensor in net.items():
         for ours, theirs in pairs:

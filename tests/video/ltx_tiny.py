@@ -18,21 +18,32 @@ from .tiny import TOKENS
 VAE: dict[str, dict[str, Any]] = {
     "0.9.0": {"block_out_channels": (4, 8, 16, 16), "decoder_block_out_channels": (4, 8, 16, 16)},
     "0.9.1": {
-        "block_out_channels": (4, 8, 16, 16), "decoder_block_out_channels": (8, 16, 32),
-        "decoder_layers_per_block": (1, 2, 1, 2), "decoder_spatio_temporal_scaling": (True, True, True),
-        "decoder_inject_noise": (True, True, True, False), "upsample_residual": (True, True, True),
-        "upsample_factor": (2, 2, 2), "timestep_conditioning": True,
+        "block_out_channels": (4, 8, 16, 16),
+        "decoder_block_out_channels": (8, 16, 32),
+        "decoder_layers_per_block": (1, 2, 1, 2),
+        "decoder_spatio_temporal_scaling": (True, True, True),
+        "decoder_inject_noise": (True, True, True, False),
+        "upsample_residual": (True, True, True),
+        "upsample_factor": (2, 2, 2),
+        "timestep_conditioning": True,
     },
     "0.9.5": {
-        "block_out_channels": (4, 8, 16, 16, 16), "decoder_block_out_channels": (8, 16, 32),
-        "down_block_types": ("LTXVideo095DownBlock3D",) * 4, "layers_per_block": (1, 1, 1, 1, 1),
+        "block_out_channels": (4, 8, 16, 16, 16),
+        "decoder_block_out_channels": (8, 16, 32),
+        "down_block_types": ("LTXVideo095DownBlock3D",) * 4,
+        "layers_per_block": (1, 1, 1, 1, 1),
         "spatio_temporal_scaling": (True,) * 4,
         "downsample_type": ("spatial", "temporal", "spatiotemporal", "spatiotemporal"),
-        "decoder_layers_per_block": (1, 1, 1, 2), "decoder_spatio_temporal_scaling": (True, True, True),
-        "decoder_inject_noise": (False,) * 4, "upsample_residual": (True, True, True), "upsample_factor": (2, 2, 2),
-        "timestep_conditioning": True, "spatial_compression_ratio": 32, "temporal_compression_ratio": 8,
+        "decoder_layers_per_block": (1, 1, 1, 2),
+        "decoder_spatio_temporal_scaling": (True, True, True),
+        "decoder_inject_noise": (False,) * 4,
+        "upsample_residual": (True, True, True),
+        "upsample_factor": (2, 2, 2),
+        "timestep_conditioning": True,
+        "spatial_compression_ratio": 32,
+        "temporal_compression_ratio": 8,
     },
-}  # fmt: skip
+}
 """Kinds of autoencoders by version, in small."""
 
 
@@ -40,8 +51,12 @@ def transformer(**changes: Any) -> nn.Module:
     from diffusers import LTXVideoTransformer3DModel
 
     config: dict[str, Any] = dict(
-        num_attention_heads=2, attention_head_dim=18, cross_attention_dim=36, num_layers=2, caption_channels=32,
-    )  # fmt: skip
+        num_attention_heads=2,
+        attention_head_dim=18,
+        cross_attention_dim=36,
+        num_layers=2,
+        caption_channels=32,
+    )
     return LTXVideoTransformer3DModel(**(config | changes))  # type: ignore[no-any-return]
 
 
@@ -66,20 +81,35 @@ def make(folder: Path, pipeline: str = "LTXPipeline", version: str = "0.9.0") ->
 
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(paths.EMBEDDED / "flux-tiny" / "tokenizer_2")
-    text = T5EncoderModel(T5Config(
-        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-        feed_forward_proj="gated-gelu",
-    ))  # fmt: skip
+    text = T5EncoderModel(
+        T5Config(
+            vocab_size=len(tokenizer),
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            feed_forward_proj="gated-gelu",
+        )
+    )
     network = transformer()
     with torch.no_grad():  # text and time must matter
         for name, p in network.named_parameters():
             if "scale_shift_table" in name or name.startswith(("time_embed", "caption_projection")):
                 p.normal_(std=0.2)
     # 0.9.5's pipeline goes by a table of its own; the others shift by the size.
-    told = {} if pipeline == "LTXConditionPipeline" else dict(
-        use_dynamic_shifting=True, base_shift=0.95, max_shift=2.05, base_image_seq_len=1024, max_image_seq_len=4096,
-        shift_terminal=0.1,
-    )  # fmt: skip
+    told = (
+        {}
+        if pipeline == "LTXConditionPipeline"
+        else dict(
+            use_dynamic_shifting=True,
+            base_shift=0.95,
+            max_shift=2.05,
+            base_image_seq_len=1024,
+            max_image_seq_len=4096,
+            shift_terminal=0.1,
+        )
+    )
     scheduler = diffusers.FlowMatchEulerDiscreteScheduler(**told)
     getattr(diffusers, pipeline)(
         tokenizer=tokenizer, text_encoder=text, vae=autoencoder(version), scheduler=scheduler, transformer=network
@@ -140,8 +170,10 @@ def write_files(folder: Path, models: Path, version: str = "0.9.0") -> None:
     vae = to_original_vae(load_file(folder / "vae/diffusion_pytorch_model.safetensors"), version)
     vae["per_channel_statistics.mean-of-stds"] = torch.ones(1)  # there, and read by nothing
     whole = {f"model.diffusion_model.{n}": t for n, t in network.items()} | {f"vae.{n}": t for n, t in vae.items()}
-    told = {"transformer": {"_class_name": "Transformer3DModel", "num_attention_heads": 2, "attention_head_dim": 18},
-            "vae": {"_class_name": "CausalVideoAutoencoder", "blocks": [], "causal_decoder": False}}  # fmt: skip
+    told = {
+        "transformer": {"_class_name": "Transformer3DModel", "num_attention_heads": 2, "attention_head_dim": 18},
+        "vae": {"_class_name": "CausalVideoAutoencoder", "blocks": [], "causal_decoder": False},
+    }
     for name in ("checkpoints", "text_encoders", "tokenizers"):
         (models / name).mkdir(parents=True, exist_ok=True)
     save_file(whole, models / "checkpoints/ltx-video-2b-v0.9.safetensors", {"config": json.dumps(told)})

@@ -25,23 +25,43 @@ def components() -> dict[str, nn.Module]:
     torch.manual_seed(0)
     made: dict[str, nn.Module] = {
         "transformer": MiniMaxH3Transformer3DModel(
-            num_attention_heads=2, attention_head_dim=32, hidden_size=48, num_layers=2, num_refiner_layers=1,
-            ffn_dim=64, text_dim=TEXT, freq_dim=16, time_embed_hidden_dim=32, time_embed_dim=24, rope_freq_dim=5,
+            num_attention_heads=2,
+            attention_head_dim=32,
+            hidden_size=48,
+            num_layers=2,
+            num_refiner_layers=1,
+            ffn_dim=64,
+            text_dim=TEXT,
+            freq_dim=16,
+            time_embed_hidden_dim=32,
+            time_embed_dim=24,
+            rope_freq_dim=5,
         ),
         "vae": AutoencoderKLMiniMaxH3(
-            block_out_channels=(32, 32, 32, 64), layers_per_block=1, spatial_downsample_factors=(2, 2, 2, 2),
-            temporal_downsample_factors=(1, 2, 2, 1), decoder_num_layers=2,
-            decoder_num_attention_heads=2, decoder_attention_head_dim=64, decoder_ffn_mult=1,
-            latents_mean=[0.1 * (i % 5 - 2) for i in range(24)], latents_std=[0.5 + 0.1 * (i % 7) for i in range(24)],
+            block_out_channels=(32, 32, 32, 64),
+            layers_per_block=1,
+            spatial_downsample_factors=(2, 2, 2, 2),
+            temporal_downsample_factors=(1, 2, 2, 1),
+            decoder_num_layers=2,
+            decoder_num_attention_heads=2,
+            decoder_attention_head_dim=64,
+            decoder_ffn_mult=1,
+            latents_mean=[0.1 * (i % 5 - 2) for i in range(24)],
+            latents_std=[0.5 + 0.1 * (i % 7) for i in range(24)],
         ),
-    }  # fmt: skip
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # weight_norm is an old one
         made["audio_vae"] = AutoencoderKLMiniMaxH3Audio(
-            encoder_dim=2, latent_dim=64, decoder_dim=128, num_attention_heads=2, resblock_kernel_sizes=(3,),
+            encoder_dim=2,
+            latent_dim=64,
+            decoder_dim=128,
+            num_attention_heads=2,
+            resblock_kernel_sizes=(3,),
             resblock_dilation_sizes=((1, 3),),
-            latents_mean=[0.1 * (i % 3 - 1) for i in range(32)], latents_std=[0.7 + 0.1 * (i % 4) for i in range(32)],
-        )  # fmt: skip
+            latents_mean=[0.1 * (i % 3 - 1) for i in range(32)],
+            latents_std=[0.7 + 0.1 * (i % 4) for i in range(32)],
+        )
     with torch.no_grad():  # text, time, kinds and the blocks of the decoder must matter
         for name, p in made["transformer"].named_parameters():
             if re.search(r"adaln_proj|norm_out.linear|context_embedder", name):
@@ -77,9 +97,11 @@ def pipeline(blocks: Any, **components: Any) -> Any:
 
 SPECIAL = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>", "<d>", "</d>", "<|im_start|>"]
 PREPARING: dict[str, Any] = {
-    "patch_size": 16, "size": {"shortest_edge": 1024, "longest_edge": 16384}, "image_mean": [0.5] * 3,
+    "patch_size": 16,
+    "size": {"shortest_edge": 1024, "longest_edge": 16384},
+    "image_mean": [0.5] * 3,
     "image_std": [0.5] * 3,
-}  # fmt: skip
+}
 """How pictures are prepared for the text encoder."""
 
 
@@ -105,19 +127,40 @@ def text_encoder() -> Any:
     id_of = words.convert_tokens_to_ids
     rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [6, 5, 5], "mrope_interleaved": True}
     text = dict(
-        vocab_size=len(words), hidden_size=TEXT, intermediate_size=32, num_hidden_layers=52, head_dim=32,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=2048, rope_parameters=rope,
-        eos_token_id=None, bos_token_id=None, pad_token_id=0, tie_word_embeddings=False,
-    )  # fmt: skip
+        vocab_size=len(words),
+        hidden_size=TEXT,
+        intermediate_size=32,
+        num_hidden_layers=52,
+        head_dim=32,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=2048,
+        rope_parameters=rope,
+        eos_token_id=None,
+        bos_token_id=None,
+        pad_token_id=0,
+        tie_word_embeddings=False,
+    )
     tower = dict(
-        hidden_size=64, intermediate_size=48, num_heads=16, out_hidden_size=TEXT, depth=9, num_position_embeddings=64,
+        hidden_size=64,
+        intermediate_size=48,
+        num_heads=16,
+        out_hidden_size=TEXT,
+        depth=9,
+        num_position_embeddings=64,
         deepstack_visual_indexes=[8],
-    )  # fmt: skip
-    return hf.Qwen3VLForConditionalGeneration(hf.Qwen3VLConfig(
-        text_config=text, vision_config=tower, tie_word_embeddings=False, image_token_id=id_of("<|image_pad|>"),
-        video_token_id=id_of("<|video_pad|>"), vision_start_token_id=id_of("<|vision_start|>"),
-        vision_end_token_id=id_of("<|vision_end|>"),
-    )).eval()  # fmt: skip
+    )
+    return hf.Qwen3VLForConditionalGeneration(
+        hf.Qwen3VLConfig(
+            text_config=text,
+            vision_config=tower,
+            tie_word_embeddings=False,
+            image_token_id=id_of("<|image_pad|>"),
+            video_token_id=id_of("<|video_pad|>"),
+            vision_start_token_id=id_of("<|vision_start|>"),
+            vision_end_token_id=id_of("<|vision_end|>"),
+        )
+    ).eval()
 
 
 def write_text(network: Any, folder: Path) -> None:

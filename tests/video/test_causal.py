@@ -273,9 +273,12 @@ def test_a_window_streams_in_memory_that_does_not_grow() -> None:
 
     def peak(cells: int) -> int:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.video.rolling", str(cells)], capture_output=True, text=True, check=True,
+            [sys.executable, "-m", "tests.video.rolling", str(cells)],
+            capture_output=True,
+            text=True,
+            check=True,
             cwd=Path(__file__).parents[2],
-        )  # fmt: skip
+        )
         return int(done.stdout.split()[-1])
 
     short, long = peak(33), peak(321)
@@ -375,8 +378,11 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
         "vae/wan_2.1_vae": tiny.to_original_vae(load_file(wan / "vae/diffusion_pytorch_model.safetensors")),
         "text_encoders/umt5_xxl_fp8_e4m3fn_scaled": load_file(wan / "text_encoder/model.safetensors"),
     }
-    told = {"config": json.dumps({n: json.loads((wan / n / "config.json").read_text())
-                                  for n in ("transformer", "text_encoder")})}  # fmt: skip
+    told = {
+        "config": json.dumps(
+            {n: json.loads((wan / n / "config.json").read_text()) for n in ("transformer", "text_encoder")}
+        )
+    }
     for name, tensors in weights.items():
         (models / name).parent.mkdir(parents=True, exist_ok=True)
         save_file(tensors, models / f"{name}.safetensors", told if "vae" not in name else None)

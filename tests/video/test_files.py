@@ -45,11 +45,17 @@ def middles(images: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("format", "codec", "limit"),
     [
-        ("auto", "auto", LOSSY), ("mp4", "h265", 2 * LOSSY), ("webm", "vp9", LOSSY), ("webm", "av1", 2 * LOSSY),
-        ("auto", "prores", LOSSY), ("mkv", "ffv1", 0.0), ("webp", "auto", 3 * LOSSY), ("apng", "auto", 0.0),
+        ("auto", "auto", LOSSY),
+        ("mp4", "h265", 2 * LOSSY),
+        ("webm", "vp9", LOSSY),
+        ("webm", "av1", 2 * LOSSY),
+        ("auto", "prores", LOSSY),
+        ("mkv", "ffv1", 0.0),
+        ("webp", "auto", 3 * LOSSY),
+        ("apng", "auto", 0.0),
         ("gif", "auto", 3 * LOSSY),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("fps", [Fraction(24000, 1001), Fraction(25)])
 def test_frames_come_back(context: Context, format: Any, codec: Any, limit: float, fps: Fraction) -> None:
     context.reproduce = GRAPH
@@ -83,8 +89,10 @@ def test_what_a_codec_cannot_keep_is_said(context: Context) -> None:
     images = frames(5, 17, 33, channels=4)
     [path] = saved(save_video(clip(images), context, "clip", "mp4", "ffv1"))
     assert [w.split(":")[0] for w in context.warnings] == [
-        "mp4 holds h264, h265, av1, vp9, not ffv1", "h264 in mp4 has no transparency", "h264 needs even sides",
-    ]  # fmt: skip
+        "mp4 holds h264, h265, av1, vp9, not ffv1",
+        "h264 in mp4 has no transparency",
+        "h264 needs even sides",
+    ]
     found = read_video(path)[0].images()
     assert found.shape == (5, 18, 34, 3)
     assert (found[:, 17] - found[:, 16]).abs().max() < 0.1  # the last row twice
@@ -117,9 +125,14 @@ def make_clip() -> VideoWire:
 
 @pytest.mark.parametrize(
     ("format", "codec", "told"),
-    [("mp4", "prores", "mp4 holds h264, h265, av1, vp9, not prores"), ("gif", "h264", "gif knows no codec"),
-     ("mp4", "h265", ""), ("auto", "prores", ""), ("png", "auto", "")],
-)  # fmt: skip
+    [
+        ("mp4", "prores", "mp4 holds h264, h265, av1, vp9, not prores"),
+        ("gif", "h264", "gif knows no codec"),
+        ("mp4", "h265", ""),
+        ("auto", "prores", ""),
+        ("png", "auto", ""),
+    ],
+)
 def test_a_codec_that_does_not_fit_is_told_before_anything_runs(format: str, codec: str, told: str) -> None:
     nodes = {
         "1": {"class_type": "MakeClip", "inputs": {}},
@@ -220,8 +233,10 @@ def test_taken_apart(context: Context) -> None:
 
 def test_rates() -> None:
     assert [rate(f) for f in (24, 23.976, 23.98, 29.97, 59.94, 12.5)] == [
-        24, *(Fraction(n * 1000, 1001) for n in (24, 24, 30, 60)), Fraction(25, 2)
-    ]  # fmt: skip
+        24,
+        *(Fraction(n * 1000, 1001) for n in (24, 24, 30, 60)),
+        Fraction(25, 2),
+    ]
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="more than 0"):
             rate(wrong)
@@ -264,9 +279,12 @@ def test_narrow_clips_in_h265_do_not_end_the_process() -> None:
 
 @pytest.mark.parametrize(
     ("codec", "size", "fps", "told"),
-    [("h265", (8, 32), 24, "from 16 pixels on, not 32x8"), ("av1", (2, 32), 24, "from 4 pixels on, not 32x2"),
-     ("av1", (16, 16), 300, "up to 240 frames a second, not 300")],
-)  # fmt: skip
+    [
+        ("h265", (8, 32), 24, "from 16 pixels on, not 32x8"),
+        ("av1", (2, 32), 24, "from 4 pixels on, not 32x2"),
+        ("av1", (16, 16), 300, "up to 240 frames a second, not 300"),
+    ],
+)
 def test_what_an_encoder_cannot_take_is_said_in_words(
     context: Context, codec: Any, size: tuple[int, int], fps: int, told: str
 ) -> None:

@@ -78,9 +78,8 @@ def test_cfg_zero_star_equals_the_paper_and_diffusers(parts: tuple[Model, Any, A
 def test_away_from_skipped_layers(parts: tuple[Model, Any, Any], context: Context, rescale: float) -> None:
     model, positive, negative = parts
     p, weak, cfg = (
-        found(m, positive, side).double()
-        for m, side in ((model, None), (without(model, 1), None), (model, negative))
-    )  # fmt: skip
+        found(m, positive, side).double() for m, side in ((model, None), (without(model, 1), None), (model, negative))
+    )
     wanted = cfg + 2.5 * (p - weak)
     if rescale:
         for i in range(2):

@@ -39,10 +39,22 @@ def noise(frames: int = 9) -> Tensor:
 def test_equals_diffusers(load: Any, pipeline: Any, hunyuan: Path) -> None:
     model, clip, _ = load(hunyuan)
     pipe = pipeline(hunyuan, "HunyuanVideoPipeline")
-    expected = pipe(
-        prompt=PROMPT, negative_prompt=NEGATIVE, true_cfg_scale=3.0, guidance_scale=GUIDANCE, height=SIZE[0],
-        width=SIZE[1], num_frames=9, num_inference_steps=3, latents=noise(), output_type="latent", return_dict=False,
-    )[0] / pipe.vae.config.scaling_factor  # fmt: skip
+    expected = (
+        pipe(
+            prompt=PROMPT,
+            negative_prompt=NEGATIVE,
+            true_cfg_scale=3.0,
+            guidance_scale=GUIDANCE,
+            height=SIZE[0],
+            width=SIZE[1],
+            num_frames=9,
+            num_inference_steps=3,
+            latents=noise(),
+            output_type="latent",
+            return_dict=False,
+        )[0]
+        / pipe.vae.config.scaling_factor
+    )
     sigmas = pipe.scheduler.sigmas
     positive, negative = texts(clip, PROMPT, NEGATIVE)
     states, mask = pipe.encode_prompt(PROMPT)[::2]
@@ -141,8 +153,9 @@ def test_comfyuis_template_runs_on_files_in_the_original_layout(
     assert file_vae.latent == vae.latent and (file_vae.decode(noise(5)) - vae.decode(noise(5))).abs().max() < 1e-5
     graph = json.loads(json.dumps(GRAPH))
     graph["11"]["inputs"] |= {
-        "clip_name1": f"{hunyuan}/text_encoder_2", "clip_name2": f"{hunyuan}/text_encoder",
-    }  # fmt: skip
+        "clip_name1": f"{hunyuan}/text_encoder_2",
+        "clip_name2": f"{hunyuan}/text_encoder",
+    }
     with strict(1 << 10) as seen:
         result = pg.load(graph, out=tmp_path, allow=[hunyuan]).run()
     assert seen.attention > 10 and seen.linear > 50

@@ -74,9 +74,15 @@ def reference(pipe: Any, start: Tensor, **options: Any) -> Tensor:
     """VAE latents of diffusers' pipeline."""
     pipe.vision_num_semantic_tokens = 3  # of no picture: what is not there and not attended to
     result: Tensor = pipe(
-        prompt=PROMPT, negative_prompt=NEGATIVE, num_frames=4 * start.shape[2] - 3, num_inference_steps=3,
-        latents=start, output_type="latent", return_dict=False, **options,
-    )[0]  # fmt: skip
+        prompt=PROMPT,
+        negative_prompt=NEGATIVE,
+        num_frames=4 * start.shape[2] - 3,
+        num_inference_steps=3,
+        latents=start,
+        output_type="latent",
+        return_dict=False,
+        **options,
+    )[0]
     scale: float = pipe.vae.config.scaling_factor
     return result / scale
 
@@ -149,10 +155,12 @@ def i2v(tmp_path_factory: pytest.TempPathFactory) -> Path:
         hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=16, image_size=28, patch_size=14
     )
     tiny.make_15(
-        folder, "HunyuanVideo15ImageToVideoPipeline", transformer=tiny.transformer_15(target_size=48),
+        folder,
+        "HunyuanVideo15ImageToVideoPipeline",
+        transformer=tiny.transformer_15(target_size=48),
         image_encoder=hf.SiglipVisionModel(look),
         feature_extractor=hf.SiglipImageProcessor(size={"height": 28, "width": 28}),
-    )  # fmt: skip
+    )
     return folder
 
 
@@ -228,28 +236,45 @@ def test_single_files_in_the_original_layout(
 
 GRAPH: dict[str, Any] = {  # the nodes of ComfyUI's template video_hunyuan_video_1.5_720p_t2v
     "10": {"class_type": "VAELoader", "inputs": {"vae_name": ""}},
-    "11": {"class_type": "DualCLIPLoader",
-           "inputs": {"clip_name1": "", "clip_name2": "", "type": "hunyuan_video_15", "device": "default"}},
+    "11": {
+        "class_type": "DualCLIPLoader",
+        "inputs": {"clip_name1": "", "clip_name2": "", "type": "hunyuan_video_15", "device": "default"},
+    },
     "12": {"class_type": "UNETLoader", "inputs": {"unet_name": "", "weight_dtype": "default"}},
     "44": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["11", 0], "text": PROMPT}},
     "93": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["11", 0], "text": NEGATIVE}},
-    "124": {"class_type": "EmptyHunyuanVideo15Latent",
-            "inputs": {"width": 32, "height": 48, "length": 5, "batch_size": 1}},
+    "124": {
+        "class_type": "EmptyHunyuanVideo15Latent",
+        "inputs": {"width": 32, "height": 48, "length": 5, "batch_size": 1},
+    },
     "127": {"class_type": "RandomNoise", "inputs": {"noise_seed": 1}},
     "128": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
     "130": {"class_type": "ModelSamplingSD3", "inputs": {"model": ["12", 0], "shift": 7}},
-    "126": {"class_type": "BasicScheduler",
-            "inputs": {"model": ["130", 0], "scheduler": "simple", "steps": 2, "denoise": 1}},
-    "129": {"class_type": "CFGGuider",
-            "inputs": {"model": ["130", 0], "positive": ["44", 0], "negative": ["93", 0], "cfg": 6}},
-    "125": {"class_type": "SamplerCustomAdvanced", "inputs": {
-        "noise": ["127", 0], "guider": ["129", 0], "sampler": ["128", 0], "sigmas": ["126", 0],
-        "latent_image": ["124", 0]}},
+    "126": {
+        "class_type": "BasicScheduler",
+        "inputs": {"model": ["130", 0], "scheduler": "simple", "steps": 2, "denoise": 1},
+    },
+    "129": {
+        "class_type": "CFGGuider",
+        "inputs": {"model": ["130", 0], "positive": ["44", 0], "negative": ["93", 0], "cfg": 6},
+    },
+    "125": {
+        "class_type": "SamplerCustomAdvanced",
+        "inputs": {
+            "noise": ["127", 0],
+            "guider": ["129", 0],
+            "sampler": ["128", 0],
+            "sigmas": ["126", 0],
+            "latent_image": ["124", 0],
+        },
+    },
     "8": {"class_type": "VAEDecode", "inputs": {"samples": ["125", 0], "vae": ["10", 0]}},
     "101": {"class_type": "CreateVideo", "inputs": {"images": ["8", 0], "fps": 24}},
-    "102": {"class_type": "SaveVideo",
-            "inputs": {"video": ["101", 0], "filename_prefix": "video/hunyuan", "format": "auto", "codec": "h264"}},
-}  # fmt: skip
+    "102": {
+        "class_type": "SaveVideo",
+        "inputs": {"video": ["101", 0], "filename_prefix": "video/hunyuan", "format": "auto", "codec": "h264"},
+    },
+}
 
 
 def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
@@ -264,8 +289,9 @@ def test_comfyuis_template_runs_and_nothing_goes_round_the_layer(
     graph = json.loads(json.dumps(GRAPH))
     graph["10"]["inputs"]["vae_name"] = "hunyuanvideo15_vae_fp16.safetensors"
     graph["11"]["inputs"] |= {
-        "clip_name1": f"{hunyuan_15}/text_encoder", "clip_name2": "byt5_small_glyphxl_fp16.safetensors",
-    }  # fmt: skip
+        "clip_name1": f"{hunyuan_15}/text_encoder",
+        "clip_name2": "byt5_small_glyphxl_fp16.safetensors",
+    }
     graph["12"]["inputs"]["unet_name"] = "hunyuanvideo1.5_720p_t2v_fp16.safetensors"
     with strict(1 << 10) as seen:
         result = pg.load(graph, out=tmp_path, allow=[hunyuan_15]).run()
@@ -290,12 +316,22 @@ def test_comfyuis_template_of_image_to_video_runs(i2v: Path, tmp_path: Path, mon
     graph |= {
         "80": {"class_type": "LoadImage", "inputs": {"image": "start.png"}},
         "81": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": str(i2v / "image_encoder")}},
-        "82": {"class_type": "CLIPVisionEncode",
-               "inputs": {"clip_vision": ["81", 0], "image": ["80", 0], "crop": "center"}},
-        "78": {"class_type": "HunyuanVideo15ImageToVideo", "inputs": {
-            "positive": ["44", 0], "negative": ["93", 0], "vae": ["10", 0], "clip_vision_output": ["82", 0],
-            "start_image": ["80", 0], **size}},
-    }  # fmt: skip
+        "82": {
+            "class_type": "CLIPVisionEncode",
+            "inputs": {"clip_vision": ["81", 0], "image": ["80", 0], "crop": "center"},
+        },
+        "78": {
+            "class_type": "HunyuanVideo15ImageToVideo",
+            "inputs": {
+                "positive": ["44", 0],
+                "negative": ["93", 0],
+                "vae": ["10", 0],
+                "clip_vision_output": ["82", 0],
+                "start_image": ["80", 0],
+                **size,
+            },
+        },
+    }
     graph["129"]["inputs"] |= {"positive": ["78", 0], "negative": ["78", 1]}
     graph["125"]["inputs"]["latent_image"] = ["78", 2]
     [path] = pg.load(graph, out=tmp_path / "out", allow=[i2v]).run().files

@@ -88,10 +88,16 @@ def reference(pipe: Any, output: str = "latent", sides: Any = None, **options: A
         for kind, [[states, extras]] in zip(("prompt", "negative_prompt"), sides, strict=True):
             told |= {f"{kind}_embeds": states, f"{kind}_attention_mask": extras["attention_mask"]}
     given: dict[str, Any] = told | dict(
-        height=SIZE[0], width=SIZE[1], num_frames=FRAMES, frame_rate=FPS,
-        num_inference_steps=STEPS, guidance_scale=CFG, max_sequence_length=tiny.TOKENS, output_type=output,
+        height=SIZE[0],
+        width=SIZE[1],
+        num_frames=FRAMES,
+        frame_rate=FPS,
+        num_inference_steps=STEPS,
+        guidance_scale=CFG,
+        max_sequence_length=tiny.TOKENS,
+        output_type=output,
         return_dict=False,
-    )  # fmt: skip
+    )
     result: Tensor = pipe(**(given | options))[0]
     if output != "latent":
         return result[0].movedim(1, -1)
@@ -194,8 +200,10 @@ def test_conditions_of_0_9_5_equal_diffusers(
     where = folder("LTXConditionPipeline", "0.9.5")
     model, clip, vae = load(where)
     assert model.network.config.causal_temporal_positioning
-    monkeypatch.setattr("diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample",
-                        lambda self, generator=None: self.mode())  # fmt: skip
+    monkeypatch.setattr(
+        "diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample",
+        lambda self, generator=None: self.mode(),
+    )
     pipe = pipeline(where, "LTXConditionPipeline")
     options: dict[str, Any] = {"image_cond_noise_scale": 0.0, "timesteps": [1000.0, 700.0, 300.0]}
     options |= {"image": as_pipe(picture()), "frame_index": 0, "strength": 1.0}
@@ -282,9 +290,20 @@ def from_image() -> dict[str, Any]:
     graph: dict[str, Any] = json.loads(json.dumps(TEXT_TO_VIDEO))
     del graph["70"]
     graph["78"] = {"class_type": "LoadImage", "inputs": {"image": "island.png"}}
-    graph["77"] = {"class_type": "LTXVImgToVideo", "inputs": {
-        "positive": ["6", 0], "negative": ["7", 0], "vae": ["44", 2], "image": ["78", 0], "width": 64, "height": 96,
-        "length": 17, "batch_size": 1, "strength": 1}}  # fmt: skip
+    graph["77"] = {
+        "class_type": "LTXVImgToVideo",
+        "inputs": {
+            "positive": ["6", 0],
+            "negative": ["7", 0],
+            "vae": ["44", 2],
+            "image": ["78", 0],
+            "width": 64,
+            "height": 96,
+            "length": 17,
+            "batch_size": 1,
+            "strength": 1,
+        },
+    }
     graph["69"]["inputs"] |= {"positive": ["77", 0], "negative": ["77", 1]}
     graph["71"]["inputs"]["latent"] = graph["72"]["inputs"]["latent_image"] = ["77", 2]
     return graph

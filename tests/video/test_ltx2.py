@@ -122,13 +122,27 @@ def test_picture_and_sound_equal_diffusers(networks: Any, loaded: Any, context: 
     latent, sound_cfg = empty(audio), 5.0 if later else CFG
     noise = torch.randn(latent["samples"].shape, generator=torch.Generator().manual_seed(7))
     options: dict[str, Any] = dict(
-        height=SIZE[0], width=SIZE[1], num_frames=FRAMES, frame_rate=FPS, num_inference_steps=STEPS, guidance_scale=CFG,
-        prompt_embeds=states(1), prompt_attention_mask=MASK, negative_prompt_embeds=states(2),
-        negative_prompt_attention_mask=MASK, use_cross_timestep=later, return_dict=False,
-        stg_scale=0.0, modality_scale=1.0, guidance_rescale=0.0, audio_guidance_scale=sound_cfg, audio_stg_scale=0.0,
-        audio_modality_scale=1.0, audio_guidance_rescale=0.0,
+        height=SIZE[0],
+        width=SIZE[1],
+        num_frames=FRAMES,
+        frame_rate=FPS,
+        num_inference_steps=STEPS,
+        guidance_scale=CFG,
+        prompt_embeds=states(1),
+        prompt_attention_mask=MASK,
+        negative_prompt_embeds=states(2),
+        negative_prompt_attention_mask=MASK,
+        use_cross_timestep=later,
+        return_dict=False,
+        stg_scale=0.0,
+        modality_scale=1.0,
+        guidance_rescale=0.0,
+        audio_guidance_scale=sound_cfg,
+        audio_stg_scale=0.0,
+        audio_modality_scale=1.0,
+        audio_guidance_rescale=0.0,
         generator=torch.Generator().manual_seed(7),
-    )  # fmt: skip
+    )
     clip, sound = pipe(output_type="latent", **options)
     sides = texts(networks(later)["connectors"])
     sigmas = ltxv_scheduler(STEPS, latent=latent)
@@ -206,12 +220,22 @@ def by_hand(network: Any, sides: Any, noise: Tensor, sigmas: Tensor, first: Tens
         for [[text, extras]] in sides:
             clip, sound = text.split([ltx2_tiny.TEXT] * 2, -1)
             v, a = network(
-                hidden_states=x.flatten(2).mT, audio_hidden_states=heard.transpose(1, 2).flatten(2),
-                encoder_hidden_states=clip, audio_encoder_hidden_states=sound,
-                timestep=time[:, None] * (1 - kept.flatten())[None], audio_timestep=time, sigma=time,
-                encoder_attention_mask=extras["attention_mask"], audio_encoder_attention_mask=extras["attention_mask"],
-                num_frames=3, height=3, width=2, fps=FPS, audio_num_frames=34, return_dict=False,
-            )  # fmt: skip
+                hidden_states=x.flatten(2).mT,
+                audio_hidden_states=heard.transpose(1, 2).flatten(2),
+                encoder_hidden_states=clip,
+                audio_encoder_hidden_states=sound,
+                timestep=time[:, None] * (1 - kept.flatten())[None],
+                audio_timestep=time,
+                sigma=time,
+                encoder_attention_mask=extras["attention_mask"],
+                audio_encoder_attention_mask=extras["attention_mask"],
+                num_frames=3,
+                height=3,
+                width=2,
+                fps=FPS,
+                audio_num_frames=34,
+                return_dict=False,
+            )
             found.append((v.mT.reshape(x.shape), a.unflatten(2, (2, 4)).transpose(1, 2)))
         (v, a), (nv, na) = found
         x = torch.cat([first, (x + (then - now) * (nv + CFG * (v - nv)))[:, :, 1:]], 2)
@@ -269,9 +293,13 @@ def test_text_equals_diffusers(
     tokenizer = _tokenizer(bos=True)
     torch.manual_seed(1)
     config = hf.Gemma3TextConfig(
-        **SIZES | {"vocab_size": len(tokenizer), "hidden_size": ltx2_tiny.TEXT}, num_hidden_layers=2, head_dim=16,
-        sliding_window=8, query_pre_attn_scalar=16, layer_types=["sliding_attention", "full_attention"],
-    )  # fmt: skip
+        **SIZES | {"vocab_size": len(tokenizer), "hidden_size": ltx2_tiny.TEXT},
+        num_hidden_layers=2,
+        head_dim=16,
+        sliding_window=8,
+        query_pre_attn_scalar=16,
+        layer_types=["sliding_attention", "full_attention"],
+    )
     gemma = hf.Gemma3ForCausalLM(config).eval()
     folder = tmp_path / "text_encoders" / "gemma"
     gemma.save_pretrained(folder)

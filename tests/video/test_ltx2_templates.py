@@ -39,17 +39,22 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     upscaler = LTX2LatentUpsamplerModel(mid_channels=32, num_blocks_per_stage=1, use_rational_resampler=False).eval()
     for folder in ("loras", "latent_upscale_models", "input"):
         (root / folder).mkdir()
-    files = {"2": ("ltx-2-19b-dev-fp8", "ltx-2-19b-distilled"),
-             "2.3": ("ltx-2.3-22b-dev-fp8", "ltx-2.3-22b-distilled-fp8")}  # fmt: skip
+    files = {
+        "2": ("ltx-2-19b-dev-fp8", "ltx-2-19b-distilled"),
+        "2.3": ("ltx-2.3-22b-dev-fp8", "ltx-2.3-22b-distilled-fp8"),
+    }
     for version, names in files.items():
         networks = ltx2_tiny.components(later=version == "2.3")
         for name in names:
             ltx2_tiny.write_file(networks, root / "checkpoints" / f"{name}.safetensors")
         told = {"config": json.dumps({"_class_name": "LatentUpsampler", "dims": 3})}
         save_file(upscaler.state_dict(), root / "latent_upscale_models" / ltx2_graphs.UPSCALERS[version], told)
-        layers = [("patchify_proj", "proj_in"), ("adaln_single.linear", "time_embed.linear"),
-                  ("av_ca_a2v_gate_adaln_single.linear", "av_cross_attn_video_a2v_gate.linear"),
-                  ("transformer_blocks.1.audio_attn1.to_q", "transformer_blocks.1.audio_attn1.to_q")]  # fmt: skip
+        layers = [
+            ("patchify_proj", "proj_in"),
+            ("adaln_single.linear", "time_embed.linear"),
+            ("av_ca_a2v_gate_adaln_single.linear", "av_cross_attn_video_a2v_gate.linear"),
+            ("transformer_blocks.1.audio_attn1.to_q", "transformer_blocks.1.audio_attn1.to_q"),
+        ]
         made = lora(networks["transformer"], "diffusion_model.", layers)
         connector = "diffusion_model.video_embeddings_connector.transformer_1d_blocks.0.attn1.to_v"
         made |= {f"{connector}.lora_{side}.weight": torch.zeros(2, 2) for side in "AB"}

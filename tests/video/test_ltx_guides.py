@@ -44,8 +44,10 @@ def test_guides_equal_diffusers(
     """A picture at frame 12, without and with another as the first frame."""
     where = folder("LTXConditionPipeline", "0.9.5")
     model, clip, vae = load(where)
-    monkeypatch.setattr("diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample",
-                        lambda self, generator=None: self.mode())  # fmt: skip
+    monkeypatch.setattr(
+        "diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample",
+        lambda self, generator=None: self.mode(),
+    )
     pipe = pipeline(where, "LTXConditionPipeline")
     given = [(picture(2), 0)] * first + [(picture(1), 12)]
     options: dict[str, Any] = {"image_cond_noise_scale": 0.0, "timesteps": [1000.0, 700.0, 300.0]}
@@ -159,7 +161,10 @@ def test_memory_does_not_grow_with_the_length() -> None:
 def peak(cells: int) -> int:
     """Peak resident memory in KiB of a process that decodes and saves so many latent frames."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.video.ltx_saving", str(cells)], capture_output=True, text=True, check=True,
+        [sys.executable, "-m", "tests.video.ltx_saving", str(cells)],
+        capture_output=True,
+        text=True,
+        check=True,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     return int(done.stdout.split()[-1])

@@ -108,9 +108,19 @@ def theirs(blocks: Any, networks: Any, name: str, text: Tensor, kinds: Tensor, *
     """The same of diffusers' blocks."""
     clip, sound = drawn()
     found = blocks(
-        name, networks, ["latents", "audio_latents"], prompt_embeds=text, text_token_tags=kinds, height=HEIGHT,
-        width=WIDTH, num_frames=FRAMES, num_inference_steps=STEPS + 1, latents=clip, audio_latents=sound, **more,
-    )  # fmt: skip
+        name,
+        networks,
+        ["latents", "audio_latents"],
+        prompt_embeds=text,
+        text_token_tags=kinds,
+        height=HEIGHT,
+        width=WIDTH,
+        num_frames=FRAMES,
+        num_inference_steps=STEPS + 1,
+        latents=clip,
+        audio_latents=sound,
+        **more,
+    )
     return [found["latents"], found["audio_latents"].movedim(1, 0)[None]]
 
 
@@ -129,9 +139,7 @@ def test_clip_and_sound_equal_diffusers(networks: Any, loaded: Any, blocks: Any,
     [[states, _]] = started.positive
     assert states.shape == (1, 21, minimax_tiny.TEXT)
     assert (states - text["prompt_embeds"]).abs().max() < TOLERANCE
-    expected = theirs(
-        blocks, networks, "MiniMaxH3CoreDenoiseStep", text["prompt_embeds"], text["text_token_tags"]
-    )  # fmt: skip
+    expected = theirs(blocks, networks, "MiniMaxH3CoreDenoiseStep", text["prompt_embeds"], text["text_token_tags"])
     assert apart(made, expected) < TOLERANCE
     # The sound's levels are its own, and text counts.
     other = clip.encode(clip.tokenize("two of them, one of which says that"))
@@ -163,17 +171,25 @@ def test_first_and_last_pictures_equal_diffusers(networks: Any, loaded: Any, blo
     frames[0] = frames[0].resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
     told = {"tokenizer": minimax_tiny.tokenizer(), "processor": minimax_tiny.Processor()}
     text = blocks(
-        "MiniMaxH3FL2VATextEncoderStep", networks | told, ["prompt_embeds", "text_token_tags"], prompt=PROMPT,
+        "MiniMaxH3FL2VATextEncoderStep",
+        networks | told,
+        ["prompt_embeds", "text_token_tags"],
+        prompt=PROMPT,
         keyframes=frames,
-    )  # fmt: skip
+    )
     [[states, extras]] = started.positive
     assert torch.equal(extras["token_kinds"], text["text_token_tags"])
     assert (states - text["prompt_embeds"]).abs().max() < TOLERANCE
     given = blocks("MiniMaxH3KeyframeVaeEncoderStep", networks, "condition_latents", keyframes=frames)
     expected = theirs(
-        blocks, networks, "MiniMaxH3FL2VACoreDenoiseStep", text["prompt_embeds"], text["text_token_tags"],
-        keyframe_anchors=("first", "last"), condition_latents=given,
-    )  # fmt: skip
+        blocks,
+        networks,
+        "MiniMaxH3FL2VACoreDenoiseStep",
+        text["prompt_embeds"],
+        text["text_token_tags"],
+        keyframe_anchors=("first", "last"),
+        condition_latents=given,
+    )
     made = run(model, started.positive, started.LATENT)
     assert apart(made, expected) < TOLERANCE
     swapped = minimax_h3_image_to_video(clip, vae, PROMPT, context, WIDTH, HEIGHT, FRAMES, last, first)
@@ -192,8 +208,9 @@ def test_references_equal_diffusers(networks: Any, loaded: Any, blocks: Any, con
 
     model, clip, vae, sound_vae = loaded
     generator = torch.Generator().manual_seed(8)
-    picture, frames = ((torch.rand(n, *size, 3, generator=generator) * 255).round() / 255
-                       for n, size in ((1, (64, 32)), (5, (32, 32))))  # fmt: skip
+    picture, frames = (
+        (torch.rand(n, *size, 3, generator=generator) * 255).round() / 255 for n, size in ((1, (64, 32)), (5, (32, 32)))
+    )
     sounds = [torch.rand(1, 2, n, generator=generator) - 0.5 for n in (4000, 2400)]
     heard = [{"waveform": wave, "sample_rate": 32000} for wave in sounds]
 
@@ -207,31 +224,43 @@ def test_references_equal_diffusers(networks: Any, loaded: Any, blocks: Any, con
     alone = [kinds_of.MiniMaxH3AudioReference(audio=sounds[1][0], sample_rate=32000)]
     told = {"tokenizer": minimax_tiny.tokenizer(), "processor": minimax_tiny.Processor()}
     text = blocks(
-        "MiniMaxH3Ref2VATextEncoderStep", networks | told, ["prompt_embeds", "text_token_tags"], prompt=PROMPT,
+        "MiniMaxH3Ref2VATextEncoderStep",
+        networks | told,
+        ["prompt_embeds", "text_token_tags"],
+        prompt=PROMPT,
         normalized_references=seen + alone,
-    )  # fmt: skip
+    )
     [[states, extras]] = started(ref_images={"ref_image_0": picture}, ref_audios={"ref_audio_0": heard[1]}).positive
     assert torch.equal(extras["token_kinds"], text["text_token_tags"])
     assert (states - text["prompt_embeds"]).abs().max() < TOLERANCE
 
     with strict(1 << 10) as launched:
         ours = started(
-            ref_images={"ref_image_0": half_opaque(picture)}, ref_videos={"ref_video_0": half_opaque(frames)},
-            ref_video_audios={"ref_video_audio_0": heard[0]}, ref_audios={"ref_audio_0": heard[1]},
-        )  # fmt: skip
+            ref_images={"ref_image_0": half_opaque(picture)},
+            ref_videos={"ref_video_0": half_opaque(frames)},
+            ref_video_audios={"ref_video_audio_0": heard[0]},
+            ref_audios={"ref_audio_0": heard[1]},
+        )
     assert launched.attention > 50
     array = (frames * 255).round().byte().numpy()
     video = kinds_of.MiniMaxH3VideoReference(frames=array, fps=24.0, audio=sounds[0][0], sample_rate=32000)
     everything = [*seen, video, *alone]
     given = blocks(
-        "MiniMaxH3Ref2VAReferenceEncoderStep", networks, ["condition_latents", "audio_condition_latents"],
+        "MiniMaxH3Ref2VAReferenceEncoderStep",
+        networks,
+        ["condition_latents", "audio_condition_latents"],
         normalized_references=everything,
-    )  # fmt: skip
+    )
     [[states, extras]] = ours.positive
     expected = theirs(
-        blocks, {"transformer_ref": networks["transformer"]}, "MiniMaxH3Ref2VACoreDenoiseStep", states,
-        extras["token_kinds"], normalized_references=everything, **given,
-    )  # fmt: skip
+        blocks,
+        {"transformer_ref": networks["transformer"]},
+        "MiniMaxH3Ref2VACoreDenoiseStep",
+        states,
+        extras["token_kinds"],
+        normalized_references=everything,
+        **given,
+    )
     assert apart(run(model, ours.positive, ours.LATENT), expected) < TOLERANCE
     extras["minimax_references"].reverse()
     assert apart(run(model, ours.positive, ours.LATENT), expected) > 10 * TOLERANCE
@@ -296,8 +325,9 @@ def test_decoding_is_a_stream(networks: Any, loaded: Any) -> None:
                 torch.tensor(networks["vae"].config[k])[:, None, None, None] for k in ("latents_mean", "latents_std")
             )
             pixels = networks["vae"].decode(z * std + mean, return_dict=False)[0].detach()
-            rgb = (pixels[0].movedim(0, -1) * torch.tensor([0.229, 0.224, 0.225])
-                   + torch.tensor([0.485, 0.456, 0.406])).clamp(0, 1)  # fmt: skip
+            rgb = (
+                pixels[0].movedim(0, -1) * torch.tensor([0.229, 0.224, 0.225]) + torch.tensor([0.485, 0.456, 0.406])
+            ).clamp(0, 1)
             assert (torch.cat(parts) - rgb).abs().max() < TOLERANCE
     assert vae.decode(torch.randn(1, 24, 1, 2, 2)).shape == (1, 32, 32, 3)
 
@@ -370,9 +400,20 @@ def test_the_nodes_of_the_templates(folder: Path, tmp_path: Path, monkeypatch: p
     # As video_minimax_h3_r2v has it: after references.
     after = graph_for(told, n114={"image": str(picture)}, n10={"samples": ["14", 1]})
     after["138"] = {"class_type": "PrimitiveStringMultiline", "inputs": {"value": PROMPT}}
-    after["104"] = {"class_type": "MiniMaxH3ReferenceToVideo", "inputs": {
-        "clip": ["13", 0], "vae": ["11", 0], "audio_vae": ["24", 0], "ref_images.ref_image_0": ["114", 0],
-        "prompt": ["138", 0], "width": 32, "height": 64, "length": ["107", 1], "ref_image_size": "match"}}  # fmt: skip
+    after["104"] = {
+        "class_type": "MiniMaxH3ReferenceToVideo",
+        "inputs": {
+            "clip": ["13", 0],
+            "vae": ["11", 0],
+            "audio_vae": ["24", 0],
+            "ref_images.ref_image_0": ["114", 0],
+            "prompt": ["138", 0],
+            "width": 32,
+            "height": 64,
+            "length": ["107", 1],
+            "ref_image_size": "match",
+        },
+    }
     [path] = pg.load(after, out=tmp_path / "out", allow=[folder, picture]).run().files
     assert (read_video(path)[0].frames.count, read_video(path)[0].frames.width) == (5, 32)
     # From a prompt alone, and refused sizes.

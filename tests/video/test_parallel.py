@@ -57,8 +57,22 @@ def started(graph: dict[str, Any], wan: Path, tmp_path: Path, *more: str) -> sub
     """``pipegraph run --parallel 2`` of a graph of a Wan model, its output in pipes."""
     file = tmp_path / "graph.json"
     file.write_text(json.dumps(graph))
-    call = [sys.executable, "-m", "pipegraph", "run", str(file), *named(wan), "--parallel", "2", "--device", "cpu",
-            "--out", str(tmp_path / "out"), "--json", *more]  # fmt: skip
+    call = [
+        sys.executable,
+        "-m",
+        "pipegraph",
+        "run",
+        str(file),
+        *named(wan),
+        "--parallel",
+        "2",
+        "--device",
+        "cpu",
+        "--out",
+        str(tmp_path / "out"),
+        "--json",
+        *more,
+    ]
     return subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -103,9 +103,10 @@ def test_sound_stays_in_step(context: Context, format: Any, hertz: int) -> None:
         ({"waveform": tone(1.25)["waveform"] * 3, "sample_rate": 44100}, "clipped"),
         (tone(1.25, channels=3), "3 channels is mixed"),
         ({"waveform": torch.zeros(1, 2, 0), "sample_rate": 44100}, "left out: it has no samples"),
-        (tone(1.25, 7350, 1), ""), (tone(1.25, 48000, 6), ""),
+        (tone(1.25, 7350, 1), ""),
+        (tone(1.25, 48000, 6), ""),
     ],
-)  # fmt: skip
+)
 def test_sound_is_mended_and_never_costs_the_clip(context: Context, audio: Any, said: str) -> None:
     [path] = saved(save_video(create_video(frames(20), 16.0, audio), context, "clip"))
     assert (not said and not context.warnings) or any(said in w for w in context.warnings)

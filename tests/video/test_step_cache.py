@@ -112,14 +112,34 @@ def test_a_graph_says_what_was_reused(tmp_path: Path) -> None:
         "1": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "embedded/flux-tiny"}},
         "2": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["1", 1], "text": "a red apple on the beach"}},
         "3": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": 64, "batch_size": 1}},
-        "4": {"class_type": "EasyCache", "inputs": {
-            "model": ["1", 0], "reuse_threshold": 0.5, "start_percent": 0.1, "end_percent": 0.95, "verbose": False}},
-        "5": {"class_type": "KSampler", "inputs": {
-            "model": ["4", 0], "positive": ["2", 0], "negative": ["2", 0], "latent_image": ["3", 0], "seed": 1,
-            "steps": 10, "cfg": 1, "sampler_name": "euler", "scheduler": "simple", "denoise": 1}},
+        "4": {
+            "class_type": "EasyCache",
+            "inputs": {
+                "model": ["1", 0],
+                "reuse_threshold": 0.5,
+                "start_percent": 0.1,
+                "end_percent": 0.95,
+                "verbose": False,
+            },
+        },
+        "5": {
+            "class_type": "KSampler",
+            "inputs": {
+                "model": ["4", 0],
+                "positive": ["2", 0],
+                "negative": ["2", 0],
+                "latent_image": ["3", 0],
+                "seed": 1,
+                "steps": 10,
+                "cfg": 1,
+                "sampler_name": "euler",
+                "scheduler": "simple",
+                "denoise": 1,
+            },
+        },
         "6": {"class_type": "VAEDecode", "inputs": {"samples": ["5", 0], "vae": ["1", 2]}},
         "7": {"class_type": "SaveImage", "inputs": {"images": ["6", 0], "filename_prefix": "x"}},
-    }  # fmt: skip
+    }
     result = pg.load(graph, out=tmp_path).run()
     told = result.record["notes"]["5"]["sampling"]["step_cache"]
     assert told["reused"] > 0 and told["measured_error"] > 0

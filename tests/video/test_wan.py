@@ -62,15 +62,29 @@ def run(model: Model, positive: Any, negative: Any, start: Tensor, cfg: float = 
 
 
 def reference(
-    pipe: Any, start: Tensor, frames: int, output: str = "latent", tokens: int = tiny.TOKENS,
-    size: tuple[int, int] = SIZE, **options: Any,
-) -> Tensor:  # fmt: skip
+    pipe: Any,
+    start: Tensor,
+    frames: int,
+    output: str = "latent",
+    tokens: int = tiny.TOKENS,
+    size: tuple[int, int] = SIZE,
+    **options: Any,
+) -> Tensor:
     """VAE latents, or frames [T, H, W, 3]."""
     result: Tensor = pipe(
-        prompt=PROMPT, negative_prompt=NEGATIVE, height=size[0], width=size[1], num_frames=frames,
-        num_inference_steps=STEPS, guidance_scale=CFG, max_sequence_length=tokens, latents=start,
-        output_type=output, return_dict=False, **options,
-    )[0]  # fmt: skip
+        prompt=PROMPT,
+        negative_prompt=NEGATIVE,
+        height=size[0],
+        width=size[1],
+        num_frames=frames,
+        num_inference_steps=STEPS,
+        guidance_scale=CFG,
+        max_sequence_length=tokens,
+        latents=start,
+        output_type=output,
+        return_dict=False,
+        **options,
+    )[0]
     if output != "latent":
         return result[0].movedim(1, -1)
     mean, std = (torch.tensor(pipe.vae.config[k]).view(1, -1, 1, 1, 1) for k in ("latents_mean", "latents_std"))
@@ -127,8 +141,11 @@ def test_single_files_in_the_original_layout(
         "vae/wan_2.1_vae": tiny.to_original_vae(load_file(wan / "vae/diffusion_pytorch_model.safetensors")),
         "text_encoders/umt5_xxl_fp16": load_file(wan / "text_encoder/model.safetensors"),
     }
-    told = {"config": json.dumps({n: json.loads((wan / n / "config.json").read_text())
-                                  for n in ("transformer", "text_encoder")})}  # fmt: skip
+    told = {
+        "config": json.dumps(
+            {n: json.loads((wan / n / "config.json").read_text()) for n in ("transformer", "text_encoder")}
+        )
+    }
     for name, tensors in weights.items():
         (models / name).parent.mkdir(parents=True, exist_ok=True)
         save_file(tensors, models / f"{name}.safetensors", told if "vae" not in name else None)
@@ -152,16 +169,32 @@ GRAPH: dict[str, Any] = {  # the nodes of ComfyUI's template text_to_video_wan
     "48": {"class_type": "ModelSamplingSD3", "inputs": {"model": ["37", 0], "shift": 8}},
     "6": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["38", 0], "text": PROMPT}},
     "7": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["38", 0], "text": NEGATIVE}},
-    "40": {"class_type": "EmptyHunyuanLatentVideo",
-           "inputs": {"width": 32, "height": 48, "length": 9, "batch_size": 1}},
-    "3": {"class_type": "KSampler", "inputs": {
-        "model": ["48", 0], "positive": ["6", 0], "negative": ["7", 0], "latent_image": ["40", 0], "seed": 1,
-        "steps": 3, "cfg": 6, "sampler_name": "uni_pc", "scheduler": "simple", "denoise": 1}},
+    "40": {
+        "class_type": "EmptyHunyuanLatentVideo",
+        "inputs": {"width": 32, "height": 48, "length": 9, "batch_size": 1},
+    },
+    "3": {
+        "class_type": "KSampler",
+        "inputs": {
+            "model": ["48", 0],
+            "positive": ["6", 0],
+            "negative": ["7", 0],
+            "latent_image": ["40", 0],
+            "seed": 1,
+            "steps": 3,
+            "cfg": 6,
+            "sampler_name": "uni_pc",
+            "scheduler": "simple",
+            "denoise": 1,
+        },
+    },
     "8": {"class_type": "VAEDecode", "inputs": {"samples": ["3", 0], "vae": ["39", 0]}},
     "49": {"class_type": "CreateVideo", "inputs": {"images": ["8", 0], "fps": 16}},
-    "50": {"class_type": "SaveVideo",
-           "inputs": {"video": ["49", 0], "filename_prefix": "video/ComfyUI", "format": "auto", "codec": "auto"}},
-}  # fmt: skip
+    "50": {
+        "class_type": "SaveVideo",
+        "inputs": {"video": ["49", 0], "filename_prefix": "video/ComfyUI", "format": "auto", "codec": "auto"},
+    },
+}
 
 
 def graph_for(folder: Path, **inputs: Any) -> dict[str, Any]:

@@ -113,24 +113,44 @@ def test_the_vae_in_the_original_layout(folders: tuple[Path, Path], tmp_path: Pa
 
 
 GRAPH: dict[str, Any] = {  # the nodes and files of ComfyUI's template video_wan2_2_5B_ti2v
-    "37": {"class_type": "UNETLoader",
-           "inputs": {"unet_name": "wan2.2_ti2v_5B_fp16.safetensors", "weight_dtype": "default"}},
-    "38": {"class_type": "CLIPLoader", "inputs": {
-        "clip_name": "umt5_xxl_fp8_e4m3fn_scaled.safetensors", "type": "wan", "device": "default"}},
+    "37": {
+        "class_type": "UNETLoader",
+        "inputs": {"unet_name": "wan2.2_ti2v_5B_fp16.safetensors", "weight_dtype": "default"},
+    },
+    "38": {
+        "class_type": "CLIPLoader",
+        "inputs": {"clip_name": "umt5_xxl_fp8_e4m3fn_scaled.safetensors", "type": "wan", "device": "default"},
+    },
     "39": {"class_type": "VAELoader", "inputs": {"vae_name": "wan2.2_vae.safetensors"}},
     "48": {"class_type": "ModelSamplingSD3", "inputs": {"model": ["37", 0], "shift": 8}},
     "6": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["38", 0], "text": PROMPT}},
     "7": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["38", 0], "text": NEGATIVE}},
-    "55": {"class_type": "Wan22ImageToVideoLatent",
-           "inputs": {"vae": ["39", 0], "width": 32, "height": 64, "length": 5, "batch_size": 1}},
-    "3": {"class_type": "KSampler", "inputs": {
-        "model": ["48", 0], "positive": ["6", 0], "negative": ["7", 0], "latent_image": ["55", 0], "seed": 1,
-        "steps": 2, "cfg": 5, "sampler_name": "uni_pc", "scheduler": "simple", "denoise": 1}},
+    "55": {
+        "class_type": "Wan22ImageToVideoLatent",
+        "inputs": {"vae": ["39", 0], "width": 32, "height": 64, "length": 5, "batch_size": 1},
+    },
+    "3": {
+        "class_type": "KSampler",
+        "inputs": {
+            "model": ["48", 0],
+            "positive": ["6", 0],
+            "negative": ["7", 0],
+            "latent_image": ["55", 0],
+            "seed": 1,
+            "steps": 2,
+            "cfg": 5,
+            "sampler_name": "uni_pc",
+            "scheduler": "simple",
+            "denoise": 1,
+        },
+    },
     "8": {"class_type": "VAEDecode", "inputs": {"samples": ["3", 0], "vae": ["39", 0]}},
     "57": {"class_type": "CreateVideo", "inputs": {"images": ["8", 0], "fps": 24}},
-    "58": {"class_type": "SaveVideo",
-           "inputs": {"video": ["57", 0], "filename_prefix": "video/ComfyUI", "format": "auto", "codec": "auto"}},
-}  # fmt: skip
+    "58": {
+        "class_type": "SaveVideo",
+        "inputs": {"video": ["57", 0], "filename_prefix": "video/ComfyUI", "format": "auto", "codec": "auto"},
+    },
+}
 
 
 @pytest.mark.parametrize("begins", [False, True])

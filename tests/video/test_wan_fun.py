@@ -166,11 +166,13 @@ def test_rays_of_a_camera() -> None:
             ry = torch.tensor([[math.cos(b), 0, math.sin(b)], [0, 1, 0], [-math.sin(b), 0, math.cos(b)]])
             rz = torch.tensor([[math.cos(c), -math.sin(c), 0], [math.sin(c), math.cos(c), 0], [0, 0, 1]])
             # 48 x 32 is narrower than 16:9: the picture that is cut is 32 high and 56.9 wide.
-            ray = torch.tensor([
-                (x + 0.5 - centre[0] * width) / (focus[0] * height * 1280 / 720),
-                (y + 0.5 - centre[1] * height) / (focus[1] * height),
-                1,
-            ])  # fmt: skip
+            ray = torch.tensor(
+                [
+                    (x + 0.5 - centre[0] * width) / (focus[0] * height * 1280 / 720),
+                    (y + 0.5 - centre[1] * height) / (focus[1] * height),
+                    1,
+                ]
+            )
             ray = rz.double() @ ry.double() @ rx.double() @ (ray / ray.norm()).double()
             place = torch.tensor([done * 1.5 * w for w in way], dtype=torch.float64)
             wanted = torch.cat([torch.linalg.cross(place, ray), ray])

@@ -64,9 +64,11 @@ def output(network: nn.Module) -> Tensor:
     g = torch.Generator().manual_seed(4)
     with torch.no_grad():
         found: Tensor = network(
-            hidden_states=torch.randn(1, 16, 2, 4, 4, generator=g), timestep=torch.tensor([500.0]),
-            encoder_hidden_states=torch.randn(1, 6, 32, generator=g), return_dict=False,
-        )[0]  # fmt: skip
+            hidden_states=torch.randn(1, 16, 2, 4, 4, generator=g),
+            timestep=torch.tensor([500.0]),
+            encoder_hidden_states=torch.randn(1, 6, 32, generator=g),
+            return_dict=False,
+        )[0]
     return found
 
 
@@ -121,55 +123,83 @@ def test_differences_of_norms_biases_and_tables(load: Any, wan: Path, tmp_path: 
 def expert(number: int, which: str) -> dict[str, Any]:
     """A network with its LoRA behind a switch, nodes ``number`` to ``number + 3``."""
     return {
-        f"{number}": {"class_type": "UNETLoader", "inputs": {
-            "unet_name": f"wan2.2_t2v_{which}_noise_14B_fp8_scaled.safetensors", "weight_dtype": "default"}},
-        f"{number + 1}": {"class_type": "LoraLoaderModelOnly", "inputs": {
-            "model": [f"{number}", 0], "strength_model": 1.0,
-            "lora_name": f"wan2.2_t2v_lightx2v_4steps_lora_v1.1_{which}_noise.safetensors"}},
-        f"{number + 2}": {"class_type": "ComfySwitchNode", "inputs": {
-            "switch": ["1", 0], "on_false": [f"{number}", 0], "on_true": [f"{number + 1}", 0]}},
+        f"{number}": {
+            "class_type": "UNETLoader",
+            "inputs": {"unet_name": f"wan2.2_t2v_{which}_noise_14B_fp8_scaled.safetensors", "weight_dtype": "default"},
+        },
+        f"{number + 1}": {
+            "class_type": "LoraLoaderModelOnly",
+            "inputs": {
+                "model": [f"{number}", 0],
+                "strength_model": 1.0,
+                "lora_name": f"wan2.2_t2v_lightx2v_4steps_lora_v1.1_{which}_noise.safetensors",
+            },
+        },
+        f"{number + 2}": {
+            "class_type": "ComfySwitchNode",
+            "inputs": {"switch": ["1", 0], "on_false": [f"{number}", 0], "on_true": [f"{number + 1}", 0]},
+        },
         f"{number + 3}": {"class_type": "ModelSamplingSD3", "inputs": {"model": [f"{number + 2}", 0], "shift": 5.0}},
-    }  # fmt: skip
+    }
 
 
 def switch(on_false: str, on_true: str) -> dict[str, Any]:
-    return {"class_type": "ComfySwitchNode",
-            "inputs": {"switch": ["1", 0], "on_false": [on_false, 0], "on_true": [on_true, 0]}}  # fmt: skip
+    return {
+        "class_type": "ComfySwitchNode",
+        "inputs": {"switch": ["1", 0], "on_false": [on_false, 0], "on_true": [on_true, 0]},
+    }
 
 
 def sampler(model: str, latent: str, first: bool) -> dict[str, Any]:
     inputs: dict[str, Any] = {
-        "model": [model, 0], "positive": ["6", 0], "negative": ["7", 0], "latent_image": [latent, 0],
-        "noise_seed": 5 if first else 0, "steps": ["40", 0], "cfg": ["42", 0], "sampler_name": "euler",
-        "scheduler": "simple", "add_noise": "enable" if first else "disable",
-        "start_at_step": 0 if first else ["41", 1], "end_at_step": ["41", 1] if first else 10000,
+        "model": [model, 0],
+        "positive": ["6", 0],
+        "negative": ["7", 0],
+        "latent_image": [latent, 0],
+        "noise_seed": 5 if first else 0,
+        "steps": ["40", 0],
+        "cfg": ["42", 0],
+        "sampler_name": "euler",
+        "scheduler": "simple",
+        "add_noise": "enable" if first else "disable",
+        "start_at_step": 0 if first else ["41", 1],
+        "end_at_step": ["41", 1] if first else 10000,
         "return_with_leftover_noise": "enable" if first else "disable",
-    }  # fmt: skip
+    }
     return {"class_type": "KSamplerAdvanced", "inputs": inputs}
 
 
 GRAPH: dict[str, Any] = {  # the nodes and files of ComfyUI's template video_wan2_2_14B_t2v
     "1": {"class_type": "PrimitiveBoolean", "inputs": {"value": True}},
-    **expert(10, "high"), **expert(20, "low"),
-    "30": {"class_type": "CLIPLoader", "inputs": {
-        "clip_name": "umt5_xxl_fp8_e4m3fn_scaled.safetensors", "type": "wan", "device": "default"}},
+    **expert(10, "high"),
+    **expert(20, "low"),
+    "30": {
+        "class_type": "CLIPLoader",
+        "inputs": {"clip_name": "umt5_xxl_fp8_e4m3fn_scaled.safetensors", "type": "wan", "device": "default"},
+    },
     "31": {"class_type": "VAELoader", "inputs": {"vae_name": "wan_2.1_vae.safetensors"}},
     "36": {"class_type": "PrimitiveInt", "inputs": {"value": 20}},
     "37": {"class_type": "PrimitiveInt", "inputs": {"value": 4}},
     "38": {"class_type": "PrimitiveFloat", "inputs": {"value": 3.5}},
     "39": {"class_type": "PrimitiveFloat", "inputs": {"value": 1.0}},
-    "40": switch("36", "37"), "42": switch("38", "39"),
+    "40": switch("36", "37"),
+    "42": switch("38", "39"),
     "41": {"class_type": "ComfyMathExpression", "inputs": {"expression": "a / 2", "values.a": ["40", 0]}},
     "6": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["30", 0], "text": PROMPT}},
     "7": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["30", 0], "text": NEGATIVE}},
-    "50": {"class_type": "EmptyHunyuanLatentVideo",
-           "inputs": {"width": 32, "height": 48, "length": 5, "batch_size": 1}},
-    "51": sampler("13", "50", True), "52": sampler("23", "51", False),
+    "50": {
+        "class_type": "EmptyHunyuanLatentVideo",
+        "inputs": {"width": 32, "height": 48, "length": 5, "batch_size": 1},
+    },
+    "51": sampler("13", "50", True),
+    "52": sampler("23", "51", False),
     "8": {"class_type": "VAEDecode", "inputs": {"samples": ["52", 0], "vae": ["31", 0]}},
     "60": {"class_type": "CreateVideo", "inputs": {"images": ["8", 0], "fps": 16}},
-    "61": {"class_type": "SaveVideo", "inputs": {
-        "video": ["60", 0], "filename_prefix": "video/ComfyUI", "format": "mp4", "codec": "auto"}},
-}  # fmt: skip
+    "61": {
+        "class_type": "SaveVideo",
+        "inputs": {"video": ["60", 0], "filename_prefix": "video/ComfyUI", "format": "mp4", "codec": "auto"},
+    },
+}
 
 
 @pytest.fixture(scope="module")

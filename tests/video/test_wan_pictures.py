@@ -93,8 +93,15 @@ def test_two_experts_hand_over_as_in_diffusers(
         low = load_model(str(folder / "transformer_2"), CPU).with_sampling(model.sampling)
     positive, negative = texts(clip)
     start: dict[str, Any] = {"samples": torch.zeros_like(noise())}
-    whole = {"noise_seed": 3, "steps": 4, "cfg": CFG, "sampler_name": "euler", "scheduler": "simple",
-             "positive": positive, "negative": Kept(negative)}  # fmt: skip
+    whole = {
+        "noise_seed": 3,
+        "steps": 4,
+        "cfg": CFG,
+        "sampler_name": "euler",
+        "scheduler": "simple",
+        "positive": positive,
+        "negative": Kept(negative),
+    }
 
     def sampled(network: Any, latent: Any, **rest: Any) -> Any:
         stream = k_sampler_advanced(context, model=network, latent_image=latent, **whole, **rest)
@@ -171,7 +178,10 @@ def test_memory_does_not_grow_with_the_length() -> None:
 def peak(cells: int) -> int:
     """Peak resident memory in KiB of a process that decodes and saves so many latent frames."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.video.saving", str(cells)], capture_output=True, text=True, check=True,
+        [sys.executable, "-m", "tests.video.saving", str(cells)],
+        capture_output=True,
+        text=True,
+        check=True,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     return int(done.stdout.split()[-1])

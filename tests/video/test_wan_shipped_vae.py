@@ -99,7 +99,10 @@ def test_memory_does_not_grow_with_the_length() -> None:
 def peak(*args: str) -> int:
     """Peak resident memory in KiB of a process that decodes so many latent frames."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.video.decoding", *args], capture_output=True, text=True, check=True,
+        [sys.executable, "-m", "tests.video.decoding", *args],
+        capture_output=True,
+        text=True,
+        check=True,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     return int(done.stdout.split()[-1])

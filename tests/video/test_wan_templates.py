@@ -111,21 +111,43 @@ def begun(kind: str, **inputs: Any) -> Graph:
 
 def two_experts(high: str, low: str, start: str = "begun", cfg: float = 3.5) -> Graph:
     """Both networks, and two KSamplerAdvanced over what `start` gives; frames come out of `frames`."""
-    steps: Graph = {"steps": 2, "cfg": cfg, "sampler_name": "euler", "scheduler": "simple",
-                    "positive": [start, 0], "negative": [start, 1]}  # fmt: skip
+    steps: Graph = {
+        "steps": 2,
+        "cfg": cfg,
+        "sampler_name": "euler",
+        "scheduler": "simple",
+        "positive": [start, 0],
+        "negative": [start, 1],
+    }
     return {
         "high": node("UNETLoader", unet_name=f"{high}.safetensors", weight_dtype="default"),
         "low": node("UNETLoader", unet_name=f"{low}.safetensors", weight_dtype="default"),
         "high 8": node("ModelSamplingSD3", model=["high", 0], shift=8),
         "low 8": node("ModelSamplingSD3", model=["low", 0], shift=8),
         f"{start} first": node(
-            "KSamplerAdvanced", model=["high 8", 0], latent_image=[start, 2], add_noise="enable", noise_seed=1,
-            start_at_step=0, end_at_step=1, return_with_leftover_noise="enable", **steps),
+            "KSamplerAdvanced",
+            model=["high 8", 0],
+            latent_image=[start, 2],
+            add_noise="enable",
+            noise_seed=1,
+            start_at_step=0,
+            end_at_step=1,
+            return_with_leftover_noise="enable",
+            **steps,
+        ),
         f"{start} second": node(
-            "KSamplerAdvanced", model=["low 8", 0], latent_image=[f"{start} first", 0], add_noise="disable",
-            noise_seed=0, start_at_step=1, end_at_step=10000, return_with_leftover_noise="disable", **steps),
+            "KSamplerAdvanced",
+            model=["low 8", 0],
+            latent_image=[f"{start} first", 0],
+            add_noise="disable",
+            noise_seed=0,
+            start_at_step=1,
+            end_at_step=10000,
+            return_with_leftover_noise="disable",
+            **steps,
+        ),
         f"{start} frames": node("VAEDecode", samples=[f"{start} second", 0], vae=["vae", 0]),
-    }  # fmt: skip
+    }
 
 
 def video(images: str) -> Graph:
@@ -153,8 +175,18 @@ def test_wan22_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
         start = begun("Wan22FunControlToVideo", ref_image=["image", 0], control_video=["edges", 0])
         graph |= FOLLOWED | {"begun": start}
     elif kind == "camera":
-        graph["camera"] = node("WanCameraEmbedding", camera_pose="Zoom In", width=32, height=48, length=5, speed=1,
-                               fx=0.5, fy=0.5, cx=0.5, cy=0.5)  # fmt: skip
+        graph["camera"] = node(
+            "WanCameraEmbedding",
+            camera_pose="Zoom In",
+            width=32,
+            height=48,
+            length=5,
+            speed=1,
+            fx=0.5,
+            fy=0.5,
+            cx=0.5,
+            cy=0.5,
+        )
         size = {name: ["camera", i] for i, name in enumerate(("width", "height", "length"), 1)}
         graph["begun"] = begun(
             "WanCameraImageToVideo", start_image=["image", 0], camera_conditions=["camera", 0], **size
@@ -173,15 +205,29 @@ def test_wan22_fun_5b(made: Callable[..., Path], models: Path, run: Run, kind: s
     name, vae = f"wan2.2_fun_{kind}_5B_bf16", "wan2.2_vae.safetensors"
     own: dict[str, Any] = {"reference_channels": 48} if kind == "control" else {}
     files(made(148 if kind == "control" else 100), models, name, vae=vae, **own)
-    graph = loaders() | video("frames") | {
-        "vae": node("VAELoader", vae_name=vae),
-        "net": node("UNETLoader", unet_name=f"{name}.safetensors", weight_dtype="default"),
-        "8": node("ModelSamplingSD3", model=["net", 0], shift=8),
-        "sampled": node("KSampler", model=["8", 0], positive=["begun", 0], negative=["begun", 1],
-                        latent_image=["begun", 2], seed=1, steps=2, cfg=5, sampler_name="uni_pc", scheduler="simple",
-                        denoise=1),
-        "frames": node("VAEDecode", samples=["sampled", 0], vae=["vae", 0]),
-    }  # fmt: skip
+    graph = (
+        loaders()
+        | video("frames")
+        | {
+            "vae": node("VAELoader", vae_name=vae),
+            "net": node("UNETLoader", unet_name=f"{name}.safetensors", weight_dtype="default"),
+            "8": node("ModelSamplingSD3", model=["net", 0], shift=8),
+            "sampled": node(
+                "KSampler",
+                model=["8", 0],
+                positive=["begun", 0],
+                negative=["begun", 1],
+                latent_image=["begun", 2],
+                seed=1,
+                steps=2,
+                cfg=5,
+                sampler_name="uni_pc",
+                scheduler="simple",
+                denoise=1,
+            ),
+            "frames": node("VAEDecode", samples=["sampled", 0], vae=["vae", 0]),
+        }
+    )
     size = {"width": 32, "height": 64}
     if kind == "control":
         given = {"ref_image": ["image", 0], "control_video": ["edges", 0]}
@@ -242,13 +288,23 @@ def test_chrono_edit(made: Callable[..., Path], models: Path, run: Run) -> None:
         "5": node("ModelSamplingSD3", model=["net", 0], shift=5),
         "far": node("ScaleROPE", model=["5", 0], scale_x=1, shift_x=0, scale_y=1, shift_y=0, scale_t=7, shift_t=0),
         "begun": begun("WanImageToVideo", **given),
-        "sampled": node("KSampler", model=["far", 0], positive=["begun", 0], negative=["begun", 1],
-                        latent_image=["begun", 2], seed=1, steps=2, cfg=4, sampler_name="uni_pc", scheduler="simple",
-                        denoise=1),
+        "sampled": node(
+            "KSampler",
+            model=["far", 0],
+            positive=["begun", 0],
+            negative=["begun", 1],
+            latent_image=["begun", 2],
+            seed=1,
+            steps=2,
+            cfg=4,
+            sampler_name="uni_pc",
+            scheduler="simple",
+            denoise=1,
+        ),
         "frames": node("VAEDecode", samples=["sampled", 0], vae=["vae", 0]),
         "last": node("ImageFromBatch", image=["frames", 0], batch_index=4, length=1),
         "save": node("SaveImage", images=["last", 0], filename_prefix="Chrono_Edit_14B"),
-    }  # fmt: skip
+    }
     [path] = run(graph).files
     with Image.open(path) as picture:
         assert picture.size == (32, 48)
@@ -280,26 +336,49 @@ def test_vace_between_two_frames(vace: Path, models: Path, run: Run) -> None:  #
         "count": node("ComfyMathExpression", expression="a - 2", **{"values.a": ["length", 0]}),
         "length": node("PrimitiveInt", value=5),
         "between": node("RepeatImageBatch", image=["paint image", 0], amount=["count", 1]),
-        "clip images": node("BatchImagesNode", **{f"images.image{i}": [n, 0] for i, n in enumerate(
-            ("image", "between", "end"))}),
-        "mask images": node("BatchImagesNode", **{f"images.image{i}": [n, 0] for i, n in enumerate(
-            ("keep image", "between", "keep image"))}),
+        "clip images": node(
+            "BatchImagesNode", **{f"images.image{i}": [n, 0] for i, n in enumerate(("image", "between", "end"))}
+        ),
+        "mask images": node(
+            "BatchImagesNode",
+            **{f"images.image{i}": [n, 0] for i, n in enumerate(("keep image", "between", "keep image"))},
+        ),
         "masks": node("ImageToMask", image=["mask images", 0], channel="red"),
         "end": node("LoadImage", image="1.png"),
-    }  # fmt: skip
-    graph = loaders() | mask | video("frames") | {
-        "net": node("UNETLoader", unet_name="wan2.1_vace_14B_fp16.safetensors", weight_dtype="default"),
-        "fast": node("PrimitiveBoolean", value=False),
-        "steps": node("ComfySwitchNode", switch=["fast", 0], on_false=["many", 0], on_true=["few", 0]),
-        "many": node("PrimitiveInt", value=2),
-        "few": node("PrimitiveInt", value=1),
-        "8": node("ModelSamplingSD3", model=["net", 0], shift=8),
-        "begun": begun("WanVaceToVideo", control_video=["clip images", 0], control_masks=["masks", 0], strength=1,
-                       length=["length", 0]),
-        "sampled": node("KSampler", model=["8", 0], positive=["begun", 0], negative=["begun", 1],
-                        latent_image=["begun", 2], seed=1, steps=["steps", 0], cfg=6, sampler_name="uni_pc",
-                        scheduler="simple", denoise=1),
-        "trimmed": node("TrimVideoLatent", samples=["sampled", 0], trim_amount=["begun", 3]),
-        "frames": node("VAEDecode", samples=["trimmed", 0], vae=["vae", 0]),
-    }  # fmt: skip
+    }
+    graph = (
+        loaders()
+        | mask
+        | video("frames")
+        | {
+            "net": node("UNETLoader", unet_name="wan2.1_vace_14B_fp16.safetensors", weight_dtype="default"),
+            "fast": node("PrimitiveBoolean", value=False),
+            "steps": node("ComfySwitchNode", switch=["fast", 0], on_false=["many", 0], on_true=["few", 0]),
+            "many": node("PrimitiveInt", value=2),
+            "few": node("PrimitiveInt", value=1),
+            "8": node("ModelSamplingSD3", model=["net", 0], shift=8),
+            "begun": begun(
+                "WanVaceToVideo",
+                control_video=["clip images", 0],
+                control_masks=["masks", 0],
+                strength=1,
+                length=["length", 0],
+            ),
+            "sampled": node(
+                "KSampler",
+                model=["8", 0],
+                positive=["begun", 0],
+                negative=["begun", 1],
+                latent_image=["begun", 2],
+                seed=1,
+                steps=["steps", 0],
+                cfg=6,
+                sampler_name="uni_pc",
+                scheduler="simple",
+                denoise=1,
+            ),
+            "trimmed": node("TrimVideoLatent", samples=["sampled", 0], trim_amount=["begun", 3]),
+            "frames": node("VAEDecode", samples=["trimmed", 0], vae=["vae", 0]),
+        }
+    )
     assert frames_of(run(graph).files).shape == (5, 48, 32, 3)

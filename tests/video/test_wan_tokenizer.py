@@ -27,9 +27,17 @@ PROMPTS = ["a red apple", "  two  spaces ", "Ünïcödé ﬁ ½", "猫 qqq 🐟"
 def model(byte_fallback: bool) -> bytes:
     made = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT), model_writer=made, vocab_size=330 if byte_fallback else 60, pad_id=0, eos_id=1,
-        unk_id=2, bos_id=-1, byte_fallback=byte_fallback, minloglevel=2, hard_vocab_limit=False,
-    )  # fmt: skip
+        sentence_iterator=iter(TEXT),
+        model_writer=made,
+        vocab_size=330 if byte_fallback else 60,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        byte_fallback=byte_fallback,
+        minloglevel=2,
+        hard_vocab_limit=False,
+    )
     return made.getvalue()
 
 

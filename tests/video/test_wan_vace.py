@@ -30,10 +30,20 @@ def network() -> Any:
 
     torch.manual_seed(9)
     return WanVACETransformer3DModel(
-        patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=12, in_channels=16, out_channels=16,
-        text_dim=32, freq_dim=16, ffn_dim=48, num_layers=4, cross_attn_norm=True, rope_max_seq_len=32,
-        vace_layers=[0, 2], vace_in_channels=96,
-    )  # fmt: skip
+        patch_size=(1, 2, 2),
+        num_attention_heads=2,
+        attention_head_dim=12,
+        in_channels=16,
+        out_channels=16,
+        text_dim=32,
+        freq_dim=16,
+        ffn_dim=48,
+        num_layers=4,
+        cross_attn_norm=True,
+        rope_max_seq_len=32,
+        vace_layers=[0, 2],
+        vace_in_channels=96,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +87,7 @@ def test_equals_diffusers(
     start = noise(FRAMES + 4 * made.trim_latent)
     assert made.latent["samples"].shape == start.shape
     found = run(model, made.positive, made.negative, start)
-    expected = reference(
-        pipeline(vace, "WanVACEPipeline"), start, FRAMES, conditioning_scale=strength, **theirs
-    )  # fmt: skip
+    expected = reference(pipeline(vace, "WanVACEPipeline"), start, FRAMES, conditioning_scale=strength, **theirs)
     assert (found - expected).abs().max() < TOLERANCE
     for change in ("control_video", "control_masks", "reference_image", "strength"):
         if change == "strength" or change in ours:
@@ -137,9 +145,13 @@ def test_several_clips_are_followed_at_once(load: Any, pipeline: Any, vace: Path
     """The published behaviour of ComfyUI's WanVaceToVideo in a row; diffusers' pipeline follows one clip."""
     model, clip, vae = load(vace)
     given: dict[str, Any] = {
-        "vae": vae, "ctx": context, "width": SIZE[1], "height": SIZE[0], "length": FRAMES,
+        "vae": vae,
+        "ctx": context,
+        "width": SIZE[1],
+        "height": SIZE[0],
+        "length": FRAMES,
         "control_video": clip_to_follow(),
-    }  # fmt: skip
+    }
 
     def made(*strengths: float) -> Any:
         both = texts(clip)

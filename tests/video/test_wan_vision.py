@@ -34,10 +34,18 @@ def vision() -> Any:
     from transformers import CLIPVisionConfig, CLIPVisionModel
 
     torch.manual_seed(3)
-    return CLIPVisionModel(CLIPVisionConfig(
-        hidden_size=WIDTH, intermediate_size=64, num_hidden_layers=3, num_attention_heads=16, image_size=EDGE,
-        patch_size=8, hidden_act="gelu", projection_dim=16,
-    ))  # fmt: skip
+    return CLIPVisionModel(
+        CLIPVisionConfig(
+            hidden_size=WIDTH,
+            intermediate_size=64,
+            num_hidden_layers=3,
+            num_attention_heads=16,
+            image_size=EDGE,
+            patch_size=8,
+            hidden_act="gelu",
+            projection_dim=16,
+        )
+    )
 
 
 def make(folder: Path, pos_embed_seq_len: int | None = None) -> Path:
@@ -89,9 +97,14 @@ def test_equals_diffusers(
     first, second = clip_vision_encode(eye, start), clip_vision_encode(eye, end)
     positive, negative = texts(clip)
     given: dict[str, Any] = {
-        "positive": positive, "negative": negative, "vae": vae, "ctx": context, "width": SIZE[1], "height": SIZE[0],
+        "positive": positive,
+        "negative": negative,
+        "vae": vae,
+        "ctx": context,
+        "width": SIZE[1],
+        "height": SIZE[0],
         "length": 5,
-    }  # fmt: skip
+    }
 
     def made(one: Any, two: Any) -> Tensor:
         pictures: dict[str, Any] = {"start_image": start}
@@ -230,12 +243,17 @@ def first_last_graph() -> dict[str, Any]:
     graph = json.loads(json.dumps(GRAPH))
     graph["37"]["inputs"]["unet_name"] = "wan2.1_flf2v_720p_14B_fp16.safetensors"
     graph["72"] = {"class_type": "LoadImage", "inputs": {"image": "end.png"}}
-    graph["87"] = {"class_type": "CLIPVisionEncode",
-                   "inputs": {"clip_vision": ["49", 0], "image": ["72", 0], "crop": "none"}}  # fmt: skip
+    graph["87"] = {
+        "class_type": "CLIPVisionEncode",
+        "inputs": {"clip_vision": ["49", 0], "image": ["72", 0], "crop": "none"},
+    }
     node = graph["50"]
     node["class_type"] = "WanFirstLastFrameToVideo"
-    node["inputs"] |= {"clip_vision_start_image": node["inputs"].pop("clip_vision_output"),
-                       "clip_vision_end_image": ["87", 0], "end_image": ["72", 0]}  # fmt: skip
+    node["inputs"] |= {
+        "clip_vision_start_image": node["inputs"].pop("clip_vision_output"),
+        "clip_vision_end_image": ["87", 0],
+        "end_image": ["72", 0],
+    }
     return graph  # type: ignore[no-any-return]
 
 
@@ -250,8 +268,10 @@ def test_comfyuis_templates_run_on_its_files_and_nothing_goes_round_the_layer(
     models, pictures = tmp_path / "models", tmp_path / "input"
     tiny.comfyui_files(folder, models, graph["37"]["inputs"]["unet_name"])
     eye = load_file(folder / "image_encoder/model.safetensors")
-    projection = {"visual_projection.weight": torch.zeros(16, WIDTH),
-                  "vision_model.embeddings.position_ids": torch.arange(SEEN_TOKENS)[None]}  # fmt: skip
+    projection = {
+        "visual_projection.weight": torch.zeros(16, WIDTH),
+        "vision_model.embeddings.position_ids": torch.arange(SEEN_TOKENS)[None],
+    }
     (models / "clip_vision").mkdir()
     save_file(
         {f"vision_model.{k.removeprefix('vision_model.')}": v for k, v in eye.items()} | projection,

@@ -22,9 +22,18 @@ def transformer(**changes: Any) -> nn.Module:
     from diffusers import WanTransformer3DModel
 
     config: dict[str, Any] = dict(
-        patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=12, in_channels=16, out_channels=16,
-        text_dim=32, freq_dim=16, ffn_dim=48, num_layers=2, cross_attn_norm=True, rope_max_seq_len=32,
-    )  # fmt: skip
+        patch_size=(1, 2, 2),
+        num_attention_heads=2,
+        attention_head_dim=12,
+        in_channels=16,
+        out_channels=16,
+        text_dim=32,
+        freq_dim=16,
+        ffn_dim=48,
+        num_layers=2,
+        cross_attn_norm=True,
+        rope_max_seq_len=32,
+    )
     return WanTransformer3DModel(**(config | changes))  # type: ignore[no-any-return]
 
 
@@ -42,10 +51,17 @@ def make(folder: Path, pipeline: str = "WanPipeline", vae: Any = None, **parts: 
 
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(paths.EMBEDDED / "flux-tiny" / "tokenizer_2")
-    text = UMT5EncoderModel(UMT5Config(
-        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-        feed_forward_proj="gated-gelu",
-    ))  # fmt: skip
+    text = UMT5EncoderModel(
+        UMT5Config(
+            vocab_size=len(tokenizer),
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            feed_forward_proj="gated-gelu",
+        )
+    )
     given = {"transformer": transformer(), **parts}
     with torch.no_grad():  # text and time must matter
         for network in (p for p in given.values() if isinstance(p, nn.Module)):
@@ -109,15 +125,28 @@ def residual_autoencoder() -> nn.Module:
     from pipegraph.models.families.wan.vae import MEAN_48, STD_48
 
     return autoencoder(
-        base_dim=8, decoder_base_dim=12, z_dim=48, is_residual=True, in_channels=12, out_channels=12, patch_size=2,
-        scale_factor_spatial=16, latents_mean=list(MEAN_48), latents_std=list(STD_48),
-    )  # fmt: skip
+        base_dim=8,
+        decoder_base_dim=12,
+        z_dim=48,
+        is_residual=True,
+        in_channels=12,
+        out_channels=12,
+        patch_size=2,
+        scale_factor_spatial=16,
+        latents_mean=list(MEAN_48),
+        latents_std=list(STD_48),
+    )
 
 
 def to_original_vae(net: dict[str, Tensor], blocks: int = 1) -> dict[str, Tensor]:
     """diffusers' Wan VAE weights in the original layout; ``blocks``: its ``num_res_blocks``."""
-    inner = {"norm1": "residual.0", "conv1": "residual.2", "norm2": "residual.3", "conv2": "residual.6",
-             "conv_shortcut": "shortcut"}  # fmt: skip
+    inner = {
+        "norm1": "residual.0",
+        "conv1": "residual.2",
+        "norm2": "residual.3",
+        "conv2": "residual.6",
+        "conv_shortcut": "shortcut",
+    }
     out, row = {}, blocks + 2
     residual = "encoder.down_blocks.0.resnets.0.conv1.weight" in net
     for name, tensor in net.items():

@@ -17,8 +17,13 @@ COLUMNS = 32
 """Columns that share a scale at least; sums of x are of so many."""
 _FAST = ("reassoc", "contract")
 _F32, _F16, _I8, _I16, _I32, _I64 = (
-    ir.FloatType(), ir.HalfType(), ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
-)  # fmt: skip
+    ir.FloatType(),
+    ir.HalfType(),
+    ir.IntType(8),
+    ir.IntType(16),
+    ir.IntType(32),
+    ir.IntType(64),
+)
 _FLOATS, _WORDS, _BYTES = (ir.VectorType(t, 8) for t in (_F32, _I32, _I8))
 
 

@@ -17,9 +17,15 @@ NONE = np.ones(0, np.float32)
 
 
 def qk_norm_rope(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+) -> tuple[Tensor, Tensor]:
     """As the op says, in float32: q (B, Hq, S, D), k (B, Hk, S, D), cos and sin (S, R/2) or (1 or B, S, R/2)."""
     angles = [(x if x.ndim == 3 else x[None]).contiguous().numpy() for x in (cos, sin)]
     squares = -1.0 if eps is None else eps

@@ -21,9 +21,18 @@ NO_SINKS = np.ones(0, np.float32)
 
 
 def paged_decode(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, lengths: Tensor, k_scale: Tensor | None,
-    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    table: Tensor,
+    lengths: Tensor,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """As the op says, in float32 over contiguous float32 or int8 caches: the output and the log-sum-exp."""
     out, lse = torch.empty(*q.shape[:2], v_cache.shape[3]), torch.empty(q.shape[:2])
     scales = [NONE if x is None else x.numpy() for x in (k_scale, v_scale)]
@@ -31,10 +40,20 @@ def paged_decode(
     scores = np.empty((q.shape[1], most), np.float32)
     run = decode if k_scale is None else decode_int8
     run(
-        q.contiguous().numpy(), k_cache.numpy(), v_cache.numpy(), table.numpy(), lengths.numpy(), *scales,
-        window or most, scale, softcap or 0.0, NO_SINKS if sinks is None else sinks.float().contiguous().numpy(),
-        scores, out.numpy(), lse.numpy(),
-    )  # fmt: skip
+        q.contiguous().numpy(),
+        k_cache.numpy(),
+        v_cache.numpy(),
+        table.numpy(),
+        lengths.numpy(),
+        *scales,
+        window or most,
+        scale,
+        softcap or 0.0,
+        NO_SINKS if sinks is None else sinks.float().contiguous().numpy(),
+        scores,
+        out.numpy(),
+        lse.numpy(),
+    )
     return out, lse
 
 
@@ -50,9 +69,21 @@ _F3 = "float32[:,:,::1]"
 
 
 def _decode_of(
-    q: Array, k: Array, v: Array, table: Array, lengths: Array, k_scale: Array, v_scale: Array, window: int,
-    scale: float, softcap: float, sinks: Array, scores: Array, out: Array, lse: Array,
-) -> None:  # fmt: skip
+    q: Array,
+    k: Array,
+    v: Array,
+    table: Array,
+    lengths: Array,
+    k_scale: Array,
+    v_scale: Array,
+    window: int,
+    scale: float,
+    softcap: float,
+    sinks: Array,
+    scores: Array,
+    out: Array,
+    lse: Array,
+) -> None:
     """Token by token, all heads of each, since that is how they lie: memory is read once, in order."""
     page, heads, size, wide = k.shape[1], k.shape[2], k.shape[3], v.shape[3]
     group = q.shape[1] // heads

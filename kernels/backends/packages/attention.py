@@ -32,18 +32,32 @@ def cudnn(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Result:
 
 
 def flash(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, causal: bool, window: int | None, scale: float,
-    softcap: float | None, sinks: None, return_lse: bool,
-) -> Result:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: None,
+    bias: None,
+    causal: bool,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: None,
+    return_lse: bool,
+) -> Result:
     """flash-attn 2 (arXiv 2307.08691): (B, S, H, D), causal aligned to the last query and key as ours is."""
     from flash_attn import flash_attn_func
 
     if causal and not _finite(v):  # it multiplies what is hidden by 0
         return _reference(q, k, v, causal, window, scale, softcap, return_lse)
     found = flash_attn_func(
-        *(t.transpose(1, 2) for t in (q, k, v)), softmax_scale=scale, causal=causal, softcap=softcap or 0.0,
-        window_size=(-1, -1) if window is None else (window - 1, 0), return_attn_probs=return_lse,
-    )  # fmt: skip
+        *(t.transpose(1, 2) for t in (q, k, v)),
+        softmax_scale=scale,
+        causal=causal,
+        softcap=softcap or 0.0,
+        window_size=(-1, -1) if window is None else (window - 1, 0),
+        return_attn_probs=return_lse,
+    )
     out: Tensor = (found[0] if return_lse else found).transpose(1, 2)
     blind = max(0, q.shape[2] - k.shape[2]) if causal else 0  # rows that see no key
     if blind:
@@ -56,9 +70,19 @@ def flash(
 
 
 def flashinfer(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, causal: bool, window: int | None, scale: float,
-    softcap: float | None, sinks: None, return_lse: bool,
-) -> Result:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: None,
+    bias: None,
+    causal: bool,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: None,
+    return_lse: bool,
+) -> Result:
     """FlashInfer's single prefill (arXiv 2501.01005), a sequence at a time: (S, H, D); log-sum-exps are in base 2."""
     from flashinfer import single_prefill_with_kv_cache
 
@@ -66,11 +90,15 @@ def flashinfer(
         return _reference(q, k, v, causal, window, scale, softcap, return_lse)
     found = [
         single_prefill_with_kv_cache(
-            *(t.transpose(0, 1).contiguous() for t in one), causal=causal, sm_scale=scale, return_lse=return_lse,
-            window_left=-1 if window is None else window - 1, logits_soft_cap=softcap,
+            *(t.transpose(0, 1).contiguous() for t in one),
+            causal=causal,
+            sm_scale=scale,
+            return_lse=return_lse,
+            window_left=-1 if window is None else window - 1,
+            logits_soft_cap=softcap,
         )
         for one in zip(q, k, v, strict=True)
-    ]  # fmt: skip
+    ]
     if not return_lse:
         return torch.stack(found).transpose(1, 2)
     outs, lses = zip(*found, strict=True)
@@ -87,7 +115,7 @@ def sage(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, scale: float, **_: An
 
 def kitchen(
     q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, bias: Tensor | None, scale: float, **_: Any
-) -> Result:  # fmt: skip
+) -> Result:
     """comfy-kitchen's attention in int8."""
     from comfy_kitchen import int8_attention
 
@@ -106,7 +134,7 @@ def _rows_side_by_side(*tensors: Tensor) -> Iterable[Tensor]:
 
 def _reference(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int | None, scale: float, softcap: float | None, lse: bool
-) -> Result:  # fmt: skip
+) -> Result:
     return reference(q, k, v, causal=causal, window=window, scale=scale, softcap=softcap, return_lse=lse)
 
 
@@ -175,6 +203,4 @@ for name, fn, rank, refuses, package, least in (
             source=package,
         )
     )
-register(
-    Backend("attention", "cudnn", cudnn, rank=lambda s: 9, refuses=_refuses_cudnn, missing=lambda: lacks_gpu())
-)  # fmt: skip
+register(Backend("attention", "cudnn", cudnn, rank=lambda s: 9, refuses=_refuses_cudnn, missing=lambda: lacks_gpu()))

@@ -14,9 +14,14 @@ from pipegraph.kernels.qweight import QWeight
 
 
 def scaled_mm(
-    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: QWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """As ``backends.torch.linear.w8a8`` defines it, the product of fp8 rounded to bfloat16."""
     n, k = weight.shape
     rows = quantize_rows(x.reshape(-1, k), "int8" if weight.format == "q8" else "fp8", rotate=weight.rotate)

@@ -10,10 +10,19 @@ from .attention_reference import Result, reference, visible
 
 
 def sdpa(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float, softcap: float | None = None, sinks: Tensor | None = None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
     return_lse: bool = False,
-) -> Result:  # fmt: skip
+) -> Result:
     """Serves all but ``softcap``; log-sum-exp and sinks on the CPU only, where torch gives the former."""
     sq, skv = q.shape[2], k.shape[2]
     extra: Tensor | None = None

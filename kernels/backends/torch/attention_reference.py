@@ -13,10 +13,19 @@ _SCORES = 1 << 24
 
 
 def reference(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float, softcap: float | None = None, sinks: Tensor | None = None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
     return_lse: bool = False,
-) -> Result:  # fmt: skip
+) -> Result:
     """In float32 (float64 for float64), exact softmax, a block of rows at a time."""
     b, h, sq, _ = q.shape
     hkv, skv = k.shape[1], k.shape[2]

@@ -39,9 +39,14 @@ def finish(y: Tensor, act: Activation | None, gate: Tensor | None, residual: Ten
 
 
 def reference(
-    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Tensor | PackedWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """The definition in float32 (float64 for float64), rounded once at the end."""
     work = torch.float64 if x.dtype == torch.float64 else torch.float32
     wide = x.to(work)
@@ -50,9 +55,14 @@ def reference(
 
 
 def _finish_wide(
-    y: Tensor, x: Tensor, bias: Tensor | None, parts: list[LowRank], act: Activation | None, gate: Tensor | None,
+    y: Tensor,
+    x: Tensor,
+    bias: Tensor | None,
+    parts: list[LowRank],
+    act: Activation | None,
+    gate: Tensor | None,
     residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if bias is not None:
         y = y + bias.to(y)
     for part in parts:
@@ -61,9 +71,14 @@ def _finish_wide(
 
 
 def gemm(
-    x: Tensor, weight: Tensor | PackedWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Tensor | PackedWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """torch's matrix product in the dtype of x; a quantized weight is unpacked for it."""
     added = None if bias is None else _as(bias, x.dtype)
     if isinstance(weight, Tensor):
@@ -82,12 +97,13 @@ def gemm(
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``F.linear`` whose bytes do not depend on the number of threads of a CPU.
 
-    MKL sums 5 to 11 rows in an order that depends on it, unless they are a multiple of 4: rows are added up to that.
+    MKL sums 4 to 15 rows of small products in an order that depends on it, on which rows depends on the CPU; 16 rows it
+    does not: zeros are added up to that. Of large products, and on CPUs without AVX-512, more depends on it.
     """
     rows = x.numel() // max(x.shape[-1], 1)
-    if x.device.type != "cpu" or x.dtype != torch.float32 or not 4 < rows < 12 or rows % 4 == 0:
+    if x.device.type != "cpu" or x.dtype != torch.float32 or not 3 < rows < 16:
         return F.linear(x, weight, bias)
-    padded = F.pad(x.reshape(rows, -1), (0, 0, 0, -rows % 4))
+    padded = F.pad(x.reshape(rows, -1), (0, 0, 0, 16 - rows))
     return F.linear(padded, weight, bias)[:rows].view(*x.shape[:-1], -1)
 
 
@@ -109,9 +125,14 @@ def _unpacked(x: Tensor, weight: QWeight, bias: Tensor | None) -> Tensor:
 
 
 def few_rows(
-    x: Tensor, weight: Tensor | QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Tensor | QWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """On a CPU, the codes as they are packed, or float32: for decoding a token or a few."""
     n, k = weight.shape
     q: QWeight | None = None
@@ -162,9 +183,14 @@ def side_paths(weight: QWeight | None, low_rank: LowRank | None) -> list[LowRank
 
 
 def w8a8(
-    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: QWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """The definition of 8-bit weights times 8-bit inputs.
 
     Rows of x, rotated as the weight is, are quantized as ``quantize_rows`` does. Products are summed without rounding;

@@ -10,10 +10,20 @@ from .attention_reference import Result, reference
 
 
 def decode_reference(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *, k_scale: Tensor | None,
-    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
     return_lse: bool,
-) -> Result:  # fmt: skip
+) -> Result:
     """A sequence at a time, by the reference of ``attention`` in float32 (float64 for float64)."""
     work = torch.promote_types(q.dtype, torch.float32)
     out = q.new_empty(*q.shape[:2], v_cache.shape[3])
@@ -23,18 +33,35 @@ def decode_reference(
         used = block_table[b, : -(-length // page)].long()
         k, v = (_tokens(c, s, used[None], work)[:, :, :length] for c, s in ((k_cache, k_scale), (v_cache, v_scale)))
         o, total = reference(
-            q[b, None, :, None].to(work), k, v, causal=True, window=window, scale=scale, softcap=softcap, sinks=sinks,
+            q[b, None, :, None].to(work),
+            k,
+            v,
+            causal=True,
+            window=window,
+            scale=scale,
+            softcap=softcap,
+            sinks=sinks,
             return_lse=True,
-        )  # fmt: skip
+        )
         out[b], lse[b] = o[0, :, 0], total[0, :, 0]
     return (out, lse) if return_lse else out
 
 
 def decode_torch(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *, k_scale: Tensor | None,
-    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
     return_lse: bool,
-) -> Result:  # fmt: skip
+) -> Result:
     """All sequences at once by torch's fused attention, from a copy of their pages that is as long as the table."""
     page = k_cache.shape[1]
     pages = torch.arange(block_table.shape[1], device=q.device) * page
@@ -47,7 +74,7 @@ def decode_torch(
     k, v = (x.masked_fill(~seen[:, None, :, None], 0) for x in (k, v))
     result = sdpa(
         q[:, :, None], k, v, mask=seen[:, None, None], scale=scale, softcap=softcap, sinks=sinks, return_lse=return_lse
-    )  # fmt: skip
+    )
     return (result[0][:, :, 0], result[1][:, :, 0]) if isinstance(result, tuple) else result[:, :, 0]
 
 
@@ -61,9 +88,15 @@ def _tokens(cache: Tensor, scale: Tensor | None, table: Tensor, dtype: torch.dty
 
 
 def append_reference(
-    k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, *, k_scale: Tensor | None,
+    k: Tensor,
+    v: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    *,
+    k_scale: Tensor | None,
     v_scale: Tensor | None,
-) -> None:  # fmt: skip
+) -> None:
     """A token at a time."""
     for i, slot in enumerate(slots.tolist()):
         place = divmod(slot, k_cache.shape[1])
@@ -75,9 +108,15 @@ def append_reference(
 
 
 def append_torch(
-    k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, *, k_scale: Tensor | None,
+    k: Tensor,
+    v: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    *,
+    k_scale: Tensor | None,
     v_scale: Tensor | None,
-) -> None:  # fmt: skip
+) -> None:
     """All tokens at once; which are left out is read, for which a GPU has to be waited for."""
     kept = (slots >= 0).nonzero().squeeze(1)
     chosen = slots[kept].long()

@@ -43,11 +43,16 @@ SHARED: Final = (
 )
 """KiB of shared memory that one block may use."""
 _MATRIX = {
-    "HMMA": r"\bHMMA", "IMMA": r"\bIMMA", "QMMA": r"\bQMMA",  # mma.sync: float, int8, fp8
-    "HGMMA": r"\bHGMMA", "IGMMA": r"\bIGMMA", "QGMMA": r"\bQGMMA",  # Hopper's wgmma
+    "HMMA": r"\bHMMA",
+    "IMMA": r"\bIMMA",
+    "QMMA": r"\bQMMA",  # mma.sync: float, int8, fp8
+    "HGMMA": r"\bHGMMA",
+    "IGMMA": r"\bIGMMA",
+    "QGMMA": r"\bQGMMA",  # Hopper's wgmma
     "UTCMMA": r"\bUTC[A-Z]*MMA",  # tcgen05 of data-centre Blackwell
-    "UTMALDG": r"\bUTMALDG", "LDGSTS": r"\bLDGSTS",  # copies: TMA, cp.async
-}  # fmt: skip
+    "UTMALDG": r"\bUTMALDG",
+    "LDGSTS": r"\bLDGSTS",  # copies: TMA, cp.async
+}
 _AMD = {"MFMA": r"\bv_mfma", "WMMA": r"\bv_wmma"}
 
 

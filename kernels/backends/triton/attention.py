@@ -169,10 +169,19 @@ def attention_kernel(
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, bias: Tensor | None = None, causal: bool = False,
-    window: int | None = None, scale: float, softcap: float | None = None, sinks: Tensor | None = None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
     return_lse: bool = False,
-) -> Result:  # fmt: skip
+) -> Result:
     """(B, H, S, D) tensors of float32, float16 or bfloat16; the output lies in memory as (B, S, H, D)."""
     b, h, sq, _ = q.shape
     out = q.new_empty(b, sq, h, v.shape[3]).transpose(1, 2)
@@ -185,27 +194,48 @@ def attention(
 
 
 def attention_varlen(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, *, causal: bool = False,
-    window: int | None = None, scale: float, softcap: float | None = None, sinks: Tensor | None = None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_q: Tensor,
+    cu_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
     return_lse: bool = False,
-) -> Result:  # fmt: skip
+) -> Result:
     """(T, H, D) tensors of many sequences, one after the other; lengths are read on the device only."""
     tokens, h, _ = q.shape
     out = q.new_empty(tokens, h, v.shape[2])
     lse = q.new_empty(tokens, h, dtype=torch.float32) if return_lse else None
     q, k, v, filled = (x.transpose(0, 1)[None] for x in (q, k, v, out))
     sums = None if lse is None else lse.transpose(0, 1)[None]
-    _launch(
-        q, k, v, filled, sums, None, None, sinks, (cu_q, cu_k), max_q, max_k, causal, window, scale, softcap
-    )  # fmt: skip
+    _launch(q, k, v, filled, sums, None, None, sinks, (cu_q, cu_k), max_q, max_k, causal, window, scale, softcap)
     return out if lse is None else (out, lse)
 
 
 def _launch(
-    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor | None, mask: Tensor | None, bias: Tensor | None,
-    sinks: Tensor | None, cu: tuple[Tensor, Tensor] | None, sq: int, skv: int, causal: bool, window: int | None,
-    scale: float, softcap: float | None,
-) -> None:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor | None,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    sinks: Tensor | None,
+    cu: tuple[Tensor, Tensor] | None,
+    sq: int,
+    skv: int,
+    causal: bool,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+) -> None:
     """Fill ``out`` and ``lse``; with ``cu`` the tensors are (1, H, T, D), ``sq`` and ``skv`` the longest sequences."""
     sequences = q.shape[0] if cu is None else len(cu[0]) - 1
     if not (out.numel() and sequences and sq):

@@ -84,9 +84,17 @@ def attention_tma_kernel(
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool, window: int | None, scale: float, softcap: float | None,
-    sinks: Tensor | None, return_lse: bool,
-) -> Result:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    causal: bool,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
+    return_lse: bool,
+) -> Result:
     """(B, H, S, D) tensors of float16 or bfloat16, D and Dv of 64, 128 or 256; the output lies as (B, S, H, D)."""
     b, h, sq, dim = q.shape
     skv, value_dim = k.shape[2], v.shape[3]

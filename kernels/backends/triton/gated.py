@@ -31,7 +31,17 @@ def gated(gate: Tensor, value: Tensor, act: str) -> Tensor:
     wide = min(2048, max(16, triton.next_power_of_2(n)))
     parts = triton.cdiv(n, wide)
     launch(
-        gated_kernel, (m * parts,), gates, values, out, n, parts, gates.stride(0), values.stride(0), ACT=act, BN=wide,
+        gated_kernel,
+        (m * parts,),
+        gates,
+        values,
+        out,
+        n,
+        parts,
+        gates.stride(0),
+        values.stride(0),
+        ACT=act,
+        BN=wide,
         warps=row_warps(wide),
-    )  # fmt: skip
+    )
     return out

@@ -93,10 +93,20 @@ def prepare(
     rows, gate_rows = (None, 1) if gate is None else _gate(gate, shape)
     added = None if residual is None else flat(residual)
     return Finish(
-        out, out.stride(0), None if bias is None else bias.contiguous(), h, h.stride(0) if h is not None else 0, u,
-        u.stride(0) if u is not None else 0, low_rank.rank if low_rank else 0, rows,
-        rows.stride(0) if rows is not None else 0, gate_rows, added, added.stride(0) if added is not None else 0,
-    )  # fmt: skip
+        out,
+        out.stride(0),
+        None if bias is None else bias.contiguous(),
+        h,
+        h.stride(0) if h is not None else 0,
+        u,
+        u.stride(0) if u is not None else 0,
+        low_rank.rank if low_rank else 0,
+        rows,
+        rows.stride(0) if rows is not None else 0,
+        gate_rows,
+        added,
+        added.stride(0) if added is not None else 0,
+    )
 
 
 def _gate(gate: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, int]:

@@ -52,9 +52,14 @@ def linear_bytes(
 
 
 def linear(
-    x: Tensor, weight: QWeight, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: QWeight,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """The op ``linear`` with 8-bit inputs."""
     n, k = weight.shape
     fp8 = weight.data.dtype != torch.int8

@@ -41,9 +41,21 @@ def _spread(q, s, COLUMNS: tl.constexpr, BN: tl.constexpr, EACH: tl.constexpr):
 
 @triton.jit
 def product(
-    X, W, S, Z, first, last, k, KIND: tl.constexpr, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr,
-):  # fmt: skip
+    X,
+    W,
+    S,
+    Z,
+    first,
+    last,
+    k,
+    KIND: tl.constexpr,
+    GROUP: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    EVEN: tl.constexpr,
+    STAGES: tl.constexpr,
+):
     """Sum of x w over [first, last) of k columns; both are multiples of BK, or the end.
 
     X (BM,) and W, S, Z (BN,) are pointers to the starts of rows; a scale per row is left out.
@@ -120,16 +132,14 @@ def linear_weights(
     last = tl.minimum(first + each, k)
     acc = product(
         X + (rows % m).to(tl.int64) * sxm, W + column * swn, s, z, first, last, k, KIND, GROUP, BM, BN, BK, EVEN, STAGES
-    )  # fmt: skip
+    )
     if GROUP == 0 and S is not None:
         acc *= tl.load(S + column * ssn).to(tl.float32)[None, :]
     if PARTS is not None:
         at = PARTS + (tl.program_id(1) * m + rows).to(tl.int64)[:, None] * n + columns[None, :]
         tl.store(at, acc, mask=(rows < m)[:, None] & (columns < n)[None, :])
     else:
-        finish(
-            acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR
-        )  # fmt: skip
+        finish(acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR)
 
 
 @triton.jit(do_not_specialize=["m", "gate_rows", "splits"])
@@ -146,9 +156,7 @@ def linear_sum(
     for s in range(0, splits):
         at = PARTS + (s * m + rows).to(tl.int64)[:, None] * n + columns[None, :]
         acc += tl.load(at, mask=inside, other=0.0)
-    finish(
-        acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR
-    )  # fmt: skip
+    finish(acc, rows, columns, m, n, OUT, som, BIAS, H, shm, U, sun, r, GATE, sgm, gate_rows, RES, srm, ACT, BR)
 
 
 @triton.jit(do_not_specialize=["experts"])
@@ -179,15 +187,18 @@ def linear_experts(
         weights = W + tl.cast(expert, tl.int64) * swe + column * swn
         acc = product(X + row * sxm, weights, None, None, 0, k, k, "plain", 0, BM, BN, BK, EVEN, STAGES)
         biases = BIAS + expert * sbe if BIAS is not None else None
-        finish(
-            acc, rows, columns, last, n, OUT, som, biases, None, 0, None, 0, 0, None, 0, 1, None, 0, ACT, 16
-        )  # fmt: skip
+        finish(acc, rows, columns, last, n, OUT, som, biases, None, 0, None, 0, 0, None, 0, 1, None, 0, ACT, 16)
 
 
 def linear(
-    x: Tensor, weight: Any, bias: Tensor | None, low_rank: LowRank | None, act: Activation | None,
-    gate: Tensor | None, residual: Tensor | None,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Any,
+    bias: Tensor | None,
+    low_rank: LowRank | None,
+    act: Activation | None,
+    gate: Tensor | None,
+    residual: Tensor | None,
+) -> Tensor:
     """The op ``linear`` for plain and quantized weights; x is never quantized."""
     n, k = weight.shape
     scale = zero = None
@@ -218,9 +229,19 @@ def linear(
     )  # fmt: skip
     if parts is not None:
         launch(
-            linear_sum, (tiles,), parts, splits, *end, m, n, ACT=act, BM=config.rows, BN=config.columns, BR=16,
+            linear_sum,
+            (tiles,),
+            parts,
+            splits,
+            *end,
+            m,
+            n,
+            ACT=act,
+            BM=config.rows,
+            BN=config.columns,
+            BR=16,
             warps=4,
-        )  # fmt: skip
+        )
     return end.out.view(*x.shape[:-1], n)
 
 

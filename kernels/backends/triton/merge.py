@@ -12,8 +12,18 @@ from torch import Tensor
 
 @triton.jit(do_not_specialize=["rows", "parts"])
 def merge_kernel(
-    PARTS, SUMS, SINKS, OUT, LSE, rows, parts, heads, E: tl.constexpr, EP: tl.constexpr, P: tl.constexpr,
-):  # fmt: skip
+    PARTS,
+    SUMS,
+    SINKS,
+    OUT,
+    LSE,
+    rows,
+    parts,
+    heads,
+    E: tl.constexpr,
+    EP: tl.constexpr,
+    P: tl.constexpr,
+):
     """Row i of OUT (rows, E) from PARTS (parts, rows, E) and SUMS (parts, rows); row i is of head i % heads.
 
     A part whose sum is -inf counts for nothing, whatever it holds.
@@ -46,9 +56,20 @@ def merge(
     """Fill ``out`` (..., E) and ``lse`` (...), contiguous, from ``parts`` (P, ..., E) and ``sums`` (P, ...)."""
     size, rows = out.shape[-1], sums[0].numel()
     merge_kernel[(rows,)](
-        parts, sums, sinks, out, lse, rows, len(parts), heads, E=size, EP=triton.next_power_of_2(size),
-        P=triton.next_power_of_2(len(parts)), num_warps=4, enable_fp_fusion=True,
-    )  # fmt: skip
+        parts,
+        sums,
+        sinks,
+        out,
+        lse,
+        rows,
+        len(parts),
+        heads,
+        E=size,
+        EP=triton.next_power_of_2(size),
+        P=triton.next_power_of_2(len(parts)),
+        num_warps=4,
+        enable_fp_fusion=True,
+    )
 
 
 def merge_attention(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

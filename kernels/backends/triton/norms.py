@@ -29,9 +29,7 @@ def rms_kernel(X, RES, W, OUT, SUM, eps, n, sxm, srm, BN: tl.constexpr):
     tl.store(OUT + row * n + column, y.to(OUT.dtype.element_ty), mask=inside)
 
 
-def rms_norm(
-    x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+def rms_norm(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Tensor | tuple[Tensor, Tensor]:
     """The op ``rms_norm``."""
     rows = flat(x)
     m, n = rows.shape
@@ -40,16 +38,25 @@ def rms_norm(
     total = None if residual is None else torch.empty_like(out)
     wide = max(16, triton.next_power_of_2(n))
     launch(
-        rms_kernel, (m,), rows, added, None if weight is None else weight.contiguous(), out, total, eps, n,
-        rows.stride(0), 0 if added is None else added.stride(0), BN=wide, warps=row_warps(wide),
-    )  # fmt: skip
+        rms_kernel,
+        (m,),
+        rows,
+        added,
+        None if weight is None else weight.contiguous(),
+        out,
+        total,
+        eps,
+        n,
+        rows.stride(0),
+        0 if added is None else added.stride(0),
+        BN=wide,
+        warps=row_warps(wide),
+    )
     return out.view(x.shape) if total is None else (out.view(x.shape), total.view(x.shape))
 
 
 @triton.jit
-def ada_kernel(
-    X, SHIFT, SCALE, OUT, eps, s, n, sxb, sxs, shb, shs, scb, scs, RMS: tl.constexpr, BN: tl.constexpr
-):  # fmt: skip
+def ada_kernel(X, SHIFT, SCALE, OUT, eps, s, n, sxb, sxs, shb, shs, scb, scs, RMS: tl.constexpr, BN: tl.constexpr):
     """One row of ``ada_norm``."""
     row = tl.program_id(0).to(tl.int64)
     b = row // s
@@ -185,9 +192,16 @@ def rope_kernel(
 
 
 def qk_norm_rope(
-    q: Tensor, k: Tensor, q_weight: Tensor | None, k_weight: Tensor | None, cos: Tensor, sin: Tensor,
-    eps: float | None, interleaved: bool, positions: Tensor | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    q_weight: Tensor | None,
+    k_weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
+    positions: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """The op ``qk_norm_rope``."""
     cos, sin = cos.contiguous(), sin.contiguous()
     if positions is not None:
@@ -199,9 +213,14 @@ def qk_norm_rope(
 
 
 def _rope(
-    x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool,
+    x: Tensor,
+    weight: Tensor | None,
+    cos: Tensor,
+    sin: Tensor,
+    eps: float | None,
+    interleaved: bool,
     positions: Tensor | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     x = columns_last(x)
     b, heads, s, d = x.shape
     half = cos.shape[-1]

@@ -85,10 +85,20 @@ def decode_kernel(
 
 
 def paged_decode(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, *, k_scale: Tensor | None,
-    v_scale: Tensor | None, window: int | None, scale: float, softcap: float | None, sinks: Tensor | None,
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    *,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    window: int | None,
+    scale: float,
+    softcap: float | None,
+    sinks: Tensor | None,
     return_lse: bool,
-) -> Result:  # fmt: skip
+) -> Result:
     """As the op ``paged_decode``; the last dimension of q and of the caches must be side by side in memory."""
     batch, heads, dim = q.shape
     _, page, key_heads, value_dim = v_cache.shape
@@ -162,9 +172,15 @@ def append_kernel(
 
 
 def kv_append(
-    k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, *, k_scale: Tensor | None,
+    k: Tensor,
+    v: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    slots: Tensor,
+    *,
+    k_scale: Tensor | None,
     v_scale: Tensor | None,
-) -> None:  # fmt: skip
+) -> None:
     """As the op ``kv_append``; the last dimension of the caches must be side by side in memory."""
     tokens, heads, dim = k.shape
     value_dim = v.shape[2]

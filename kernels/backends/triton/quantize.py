@@ -70,7 +70,7 @@ def _bytes(y, scale, FP8: tl.constexpr):
 @triton.jit
 def quantize_kernel(
     X, DATA, SCALE, n, sxm, BN: tl.constexpr, BLOCK: tl.constexpr, FOURS: tl.constexpr, FP8: tl.constexpr
-):  # fmt: skip
+):
     """One row of ``quantize_rows``; of more than BN elements all but the first BN are read and rotated twice."""
     row = tl.program_id(0).to(tl.int64)
     X += row * sxm

@@ -26,9 +26,7 @@ def _weights(z, top, temperature):
 
 
 @triton.jit
-def _threshold(
-    ROW, v, top, temperature, least, wanted, COUNT: tl.constexpr, BV: tl.constexpr, BITS: tl.constexpr
-):  # fmt: skip
+def _threshold(ROW, v, top, temperature, least, wanted, COUNT: tl.constexpr, BV: tl.constexpr, BITS: tl.constexpr):
     """The largest key such that the elements at or above it, of those at or above ``least``, are at least ``wanted``.
 
     By count, or by sum of weights. BITS bits of the key are settled in each pass over the row.

@@ -184,8 +184,10 @@ that a LoRA can reach.
 
 def video_card() -> str:
     found = scores(EMBEDDED / "wan-tiny")
-    rows = [f"| {kind} | " + " | ".join(cell(row[k]) for k in CLIP_FACTS) + f" | {row['exact']['of']} |"
-            for kind, row in found["adherence"].items()]  # fmt: skip
+    rows = [
+        f"| {kind} | " + " | ".join(cell(row[k]) for k in CLIP_FACTS) + f" | {row['exact']['of']} |"
+        for kind, row in found["adherence"].items()
+    ]
     flickers, vae = found["flicker"], found["autoencoder"]
     table = "\n".join(rows)
     return f"""# wan-tiny
@@ -272,9 +274,13 @@ The weights are under the Apache License 2.0. They were trained on sentences tha
 
 def main() -> None:
     cards = {
-        "flux-tiny": base_card, "flux-tiny-schnell": schnell_card, "controlnet/flux-tiny-edges": edges_card,
-        "loras": lora_card, "prompt-writer": writer_card, "wan-tiny": video_card,
-    }  # fmt: skip
+        "flux-tiny": base_card,
+        "flux-tiny-schnell": schnell_card,
+        "controlnet/flux-tiny-edges": edges_card,
+        "loras": lora_card,
+        "prompt-writer": writer_card,
+        "wan-tiny": video_card,
+    }
     for folder, card in cards.items():
         (EMBEDDED / folder / "README.md").write_text(card(), "utf-8")
 

@@ -26,9 +26,17 @@ EMBEDDED = Path(__file__).parents[1]
 SHIFT = 1.5
 """Shift of the noise schedule: sigma -> shift sigma / (1 + (shift - 1) sigma)."""
 RECOMMEND: dict[str, Any] = {
-    "steps": 12, "cfg": 4.0, "guidance": 1.0, "width": 128, "height": 128, "sampler_name": "euler",
-    "scheduler": "simple", "shift": SHIFT, "base_shift": 0.405465, "max_shift": 0.405465,
-}  # fmt: skip
+    "steps": 12,
+    "cfg": 4.0,
+    "guidance": 1.0,
+    "width": 128,
+    "height": 128,
+    "sampler_name": "euler",
+    "scheduler": "simple",
+    "shift": SHIFT,
+    "base_shift": 0.405465,
+    "max_shift": 0.405465,
+}
 """Measured best setting. ``base_shift`` and ``max_shift`` are log(shift), in ModelSamplingFlux's terms; ``guidance``
 has no effect, because the network embeds none."""
 
@@ -43,10 +51,14 @@ def load_autoencoder(path: Path) -> AutoencoderKL:
 def pipeline(nets: TextToImage, vae: AutoencoderKL) -> FluxPipeline:
     """diffusers' pipeline of the networks, which must not be used for training afterwards."""
     return FluxPipeline(
-        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT, use_dynamic_shifting=False), vae=vae,
-        text_encoder=nets.clip, tokenizer=clip_tokenizer(), text_encoder_2=nets.t5, tokenizer_2=t5_tokenizer(),
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT, use_dynamic_shifting=False),
+        vae=vae,
+        text_encoder=nets.clip,
+        tokenizer=clip_tokenizer(),
+        text_encoder_2=nets.t5,
+        tokenizer_2=t5_tokenizer(),
         transformer=nets.transformer,
-    )  # fmt: skip
+    )
 
 
 def card(recommend: dict[str, Any], base: str | None = None) -> dict[str, Any]:
@@ -54,11 +66,13 @@ def card(recommend: dict[str, Any], base: str | None = None) -> dict[str, Any]:
     return ({"base": base} if base else {}) | {
         "recommend": recommend,
         "text_tokens": TEXT_TOKENS,
-        "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS,
+        "objects": OBJECTS,
+        "colours": COLOURS,
+        "backgrounds": BACKGROUNDS,
         "vocabulary": [w for w in VOCABULARY if w not in SPECIAL_TOKENS],
         "synonyms": SYNONYMS,
         "license": "Apache-2.0; trained on pictures composed of Fluent Emoji (MIT, Microsoft Corporation)",
-    }  # fmt: skip
+    }
 
 
 def edit_config(path: Path, **changes: Any) -> None:

@@ -99,9 +99,14 @@ def draw(
 
 
 def measure(
-    model: tuple[TextToImage, AutoencoderKL], count: int, seed: int, steps: int, cfg: float, shift: float,
+    model: tuple[TextToImage, AutoencoderKL],
+    count: int,
+    seed: int,
+    steps: int,
+    cfg: float,
+    shift: float,
     kinds: list[str],
-) -> dict[str, dict[str, dict[str, float]]]:  # fmt: skip
+) -> dict[str, dict[str, dict[str, float]]]:
     """The table of each kind of prompt."""
     result = {}
     for kind in kinds:

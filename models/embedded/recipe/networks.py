@@ -40,10 +40,17 @@ def clip_ids(prompt: str) -> list[int]:
 def transformer() -> FluxTransformer2DModel:
     """FLUX with 2 double and 4 single blocks of width 192; adaLN and output start at zero, as DiT papers do."""
     net = FluxTransformer2DModel(
-        patch_size=1, in_channels=LATENT_CHANNELS * 4, num_layers=2, num_single_layers=4, attention_head_dim=32,
-        num_attention_heads=6, joint_attention_dim=128, pooled_projection_dim=128, guidance_embeds=False,
+        patch_size=1,
+        in_channels=LATENT_CHANNELS * 4,
+        num_layers=2,
+        num_single_layers=4,
+        attention_head_dim=32,
+        num_attention_heads=6,
+        joint_attention_dim=128,
+        pooled_projection_dim=128,
+        guidance_embeds=False,
         axes_dims_rope=(8, 12, 12),
-    )  # fmt: skip
+    )
     for m in net.modules():
         if isinstance(m, nn.Linear):
             nn.init.xavier_uniform_(m.weight)
@@ -60,9 +67,16 @@ def transformer() -> FluxTransformer2DModel:
 def t5() -> T5EncoderModel:
     """T5 encoder of 2 layers and width 128 over the word vocabulary."""
     config = T5Config(
-        vocab_size=len(VOCABULARY), d_model=128, d_kv=32, num_heads=4, d_ff=256, num_layers=2,
-        feed_forward_proj="gated-gelu", dropout_rate=0.0, initializer_factor=1.0,
-    )  # fmt: skip
+        vocab_size=len(VOCABULARY),
+        d_model=128,
+        d_kv=32,
+        num_heads=4,
+        d_ff=256,
+        num_layers=2,
+        feed_forward_proj="gated-gelu",
+        dropout_rate=0.0,
+        initializer_factor=1.0,
+    )
     net = T5EncoderModel(config)
     nn.init.normal_(net.shared.weight)
     return net
@@ -71,21 +85,36 @@ def t5() -> T5EncoderModel:
 def clip() -> CLIPTextModel:
     """CLIP text model of 2 layers and width 128; its pooled vector is the state at the first end token."""
     config = CLIPTextConfig(
-        vocab_size=len(VOCABULARY), hidden_size=128, intermediate_size=256, projection_dim=128, num_hidden_layers=2,
-        num_attention_heads=4, max_position_embeddings=TEXT_TOKENS, bos_token_id=TOKEN_ID["<|startoftext|>"],
-        eos_token_id=TOKEN_ID["<|endoftext|>"], pad_token_id=TOKEN_ID["<|endoftext|>"],
-    )  # fmt: skip
+        vocab_size=len(VOCABULARY),
+        hidden_size=128,
+        intermediate_size=256,
+        projection_dim=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=TEXT_TOKENS,
+        bos_token_id=TOKEN_ID["<|startoftext|>"],
+        eos_token_id=TOKEN_ID["<|endoftext|>"],
+        pad_token_id=TOKEN_ID["<|endoftext|>"],
+    )
     return CLIPTextModel(config)
 
 
 def autoencoder() -> AutoencoderKL:
     """Autoencoder of FLUX's form (8x smaller, 16 channels), 1.6 M parameters, residual branches starting at zero."""
     net = AutoencoderKL(
-        down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4,
-        block_out_channels=(16, 32, 64, 96), layers_per_block=1, latent_channels=LATENT_CHANNELS, norm_num_groups=8,
-        sample_size=128, use_quant_conv=False, use_post_quant_conv=False, mid_block_add_attention=False,
-        scaling_factor=1.0, shift_factor=0.0,
-    )  # fmt: skip
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        block_out_channels=(16, 32, 64, 96),
+        layers_per_block=1,
+        latent_channels=LATENT_CHANNELS,
+        norm_num_groups=8,
+        sample_size=128,
+        use_quant_conv=False,
+        use_post_quant_conv=False,
+        mid_block_add_attention=False,
+        scaling_factor=1.0,
+        shift_factor=0.0,
+    )
     for m in net.modules():
         if type(m).__name__ == "ResnetBlock2D":
             nn.init.zeros_(m.conv2.weight)
@@ -118,9 +147,14 @@ class TextToImage:
         """Predict noise - data: x [B, tokens, 64], sigma [B] in 0..1, encoded prompts."""
         side = math.isqrt(x.shape[1])
         velocity: Tensor = self.transformer(
-            hidden_states=x, encoder_hidden_states=encoded[0], pooled_projections=encoded[1], timestep=sigma,
-            img_ids=grid_ids(side, side), txt_ids=torch.zeros(TEXT_TOKENS, 3), return_dict=False,
-        )[0]  # fmt: skip
+            hidden_states=x,
+            encoder_hidden_states=encoded[0],
+            pooled_projections=encoded[1],
+            timestep=sigma,
+            img_ids=grid_ids(side, side),
+            txt_ids=torch.zeros(TEXT_TOKENS, 3),
+            return_dict=False,
+        )[0]
         return velocity
 
 

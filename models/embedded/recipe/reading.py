@@ -22,14 +22,24 @@ IGNORE = -100
 PLACE_OF = {None: 0} | {offset: i + 1 for i, offset in enumerate(RELATIONS.values())}
 SLOTS = {"object": len(OBJECTS) + 1, "colour": len(COLOURS) + 1}
 POOLED = {
-    "object 1": SLOTS["object"], "colour 1": SLOTS["colour"], "object 2": SLOTS["object"], "colour 2": SLOTS["colour"],
-    "background": len(BACKGROUNDS), "relation": len(RELATIONS) + 1, "size": len(SIZES),
-}  # fmt: skip
+    "object 1": SLOTS["object"],
+    "colour 1": SLOTS["colour"],
+    "object 2": SLOTS["object"],
+    "colour 2": SLOTS["colour"],
+    "background": len(BACKGROUNDS),
+    "relation": len(RELATIONS) + 1,
+    "size": len(SIZES),
+}
 """Facts read from the pooled vector, with their number of classes; class 0 of a slot means "none"."""
 WORDS = {
-    "role": 3, "object": SLOTS["object"], "colour": SLOTS["colour"], "place": 5, "background": len(BACKGROUNDS),
-    "relation": len(RELATIONS) + 1, "order": 2,
-}  # fmt: skip
+    "role": 3,
+    "object": SLOTS["object"],
+    "colour": SLOTS["colour"],
+    "place": 5,
+    "background": len(BACKGROUNDS),
+    "relation": len(RELATIONS) + 1,
+    "order": 2,
+}
 """Facts read from the state of one word; facts that a word has no part in are not asked of it."""
 
 

@@ -16,15 +16,19 @@ PAIR_SIZE, PAIR_DISTANCE = 57, 31
 """Height of each of two objects, and how far each stands from the middle, in pixels."""
 
 SKY = {
-    "in a meadow": ((130, 190, 245), (205, 232, 252)), "at night": ((16, 20, 58), (50, 52, 110)),
-    "on the beach": ((120, 200, 248), (200, 236, 250)), "in the snow": ((188, 212, 236), (232, 240, 250)),
+    "in a meadow": ((130, 190, 245), (205, 232, 252)),
+    "at night": ((16, 20, 58), (50, 52, 110)),
+    "on the beach": ((120, 200, 248), (200, 236, 250)),
+    "in the snow": ((188, 212, 236), (232, 240, 250)),
     "in the desert": ((250, 206, 140), (252, 232, 190)),
-}  # fmt: skip
+}
 GROUND = {
-    "in a meadow": ((120, 190, 80), (78, 150, 60)), "at night": ((38, 48, 70), (24, 32, 50)),
-    "on the beach": ((244, 222, 166), (226, 196, 130)), "in the snow": ((250, 252, 255), (222, 232, 244)),
+    "in a meadow": ((120, 190, 80), (78, 150, 60)),
+    "at night": ((38, 48, 70), (24, 32, 50)),
+    "on the beach": ((244, 222, 166), (226, 196, 130)),
+    "in the snow": ((250, 252, 255), (222, 232, 244)),
     "in the desert": ((232, 176, 104), (206, 142, 76)),
-}  # fmt: skip
+}
 HILLS = {"in a meadow": 5, "at night": 3, "on the beach": 0, "in the snow": 6, "in the desert": 5}
 """Height of the waves of the horizon in pixels."""
 

@@ -35,14 +35,22 @@ HINTS: dict[str, str] = {
     "a thing that grows without water": "cactus",
 }  # fmt: skip
 """A description -> the objects that fit it."""
-NAMES = {"cat": "cat|kitty|kitten", "car": "car|automobile", "house": "house|home", "burger": "burger|hamburger",
-         "dress": "dress|gown"}  # fmt: skip
+NAMES = {
+    "cat": "cat|kitty|kitten",
+    "car": "car|automobile",
+    "house": "house|home",
+    "burger": "burger|hamburger",
+    "dress": "dress|gown",
+}
 PAINT = {
-    "red": "red|crimson|scarlet|the colour of blood", "orange": "orange|the colour of a carrot",
-    "yellow": "yellow|golden|the colour of a lemon", "green": "green|emerald|the colour of grass",
-    "blue": "blue|azure|the colour of the sky", "purple": "purple|violet|the colour of a plum",
+    "red": "red|crimson|scarlet|the colour of blood",
+    "orange": "orange|the colour of a carrot",
+    "yellow": "yellow|golden|the colour of a lemon",
+    "green": "green|emerald|the colour of grass",
+    "blue": "blue|azure|the colour of the sky",
+    "purple": "purple|violet|the colour of a plum",
     "pink": "pink|rosy|the colour of a flamingo",
-}  # fmt: skip
+}
 WHERE = {
     "in a meadow": "in a meadow|in the grass|on a field|in the countryside|outdoors in spring",
     "at night": "at night|in the dark|under the stars|after sunset|at midnight",
@@ -53,10 +61,25 @@ WHERE = {
 BEHIND = ("on a {} background", "with a {} background", "in front of a {} wall", "with {} behind it", "on {}")
 SIZED = {"small": "small|tiny|little", "big": "big|large|huge"}
 OPENINGS = (
-    "", "", "", "", "please draw ", "draw me ", "draw ", "i want ", "i would like ", "show me ", "paint ",
+    "",
+    "",
+    "",
+    "",
+    "please draw ",
+    "draw me ",
+    "draw ",
+    "i want ",
+    "i would like ",
+    "show me ",
+    "paint ",
     "can you make ",
-    "make a picture of ", "i'd love to see ", "a picture of ", "could you draw ", "give me ", "an image of ",
-)  # fmt: skip
+    "make a picture of ",
+    "i'd love to see ",
+    "a picture of ",
+    "could you draw ",
+    "give me ",
+    "an image of ",
+)
 CLOSINGS = ("", "", "", "", ".", "!", " please", ", please", " thanks", "?")
 
 

@@ -37,6 +37,10 @@ def clip_tokenizer() -> PreTrainedTokenizerFast:
         single=f"{start} $A {end}", special_tokens=[(t, TOKEN_ID[t]) for t in (start, end)]
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=words, model_max_length=TEXT_TOKENS, bos_token=start, eos_token=end, pad_token=end,
+        tokenizer_object=words,
+        model_max_length=TEXT_TOKENS,
+        bos_token=start,
+        eos_token=end,
+        pad_token=end,
         unk_token="<unk>",
-    )  # fmt: skip
+    )

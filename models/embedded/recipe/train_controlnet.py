@@ -57,9 +57,14 @@ def controlled(
     """The base's velocity with the ControlNet's residuals."""
     side = int(x.shape[1] ** 0.5)
     shared: dict[str, Any] = dict(
-        hidden_states=x, encoder_hidden_states=text[0], pooled_projections=text[1], timestep=sigma,
-        img_ids=grid_ids(side, side), txt_ids=torch.zeros(TEXT_TOKENS, 3), return_dict=False,
-    )  # fmt: skip
+        hidden_states=x,
+        encoder_hidden_states=text[0],
+        pooled_projections=text[1],
+        timestep=sigma,
+        img_ids=grid_ids(side, side),
+        txt_ids=torch.zeros(TEXT_TOKENS, 3),
+        return_dict=False,
+    )
     double, single = net(controlnet_cond=hints, **shared)
     residuals = dict(controlnet_block_samples=double, controlnet_single_block_samples=single)
     velocity: Tensor = nets.transformer(**residuals, **shared)[0]
@@ -88,9 +93,15 @@ def train(
 
 @torch.no_grad()
 def sample(
-    nets: TextToImage, net: FluxControlNetModel | None, prompts: list[str], hints: Tensor, noise: Tensor, steps: int,
-    cfg: float, shift: float,
-) -> Tensor:  # fmt: skip
+    nets: TextToImage,
+    net: FluxControlNetModel | None,
+    prompts: list[str],
+    hints: Tensor,
+    noise: Tensor,
+    steps: int,
+    cfg: float,
+    shift: float,
+) -> Tensor:
     """Euler's method with guidance; the ControlNet acts on both halves, as in ControlNetApplyAdvanced."""
     states, pooled = nets.encode(prompt_ids([*prompts, *[""] * len(prompts)]))
     x, schedule, both = pack(noise), sigmas(steps, shift), torch.cat([hints, hints])
@@ -130,7 +141,7 @@ def measure(
         latents = [
             sample(nets, used, prompts[part], hints[part], noise[part], best["steps"], best["cfg"], best["shift"])
             for part in (slice(i, i + 16) for i in range(0, count, 16))
-        ]  # fmt: skip
+        ]
         drawn = ((vae.decode(torch.cat(latents)).sample.clamp(-1, 1) + 1) / 2).movedim(1, -1)
         verdicts = [score((p * 255).numpy(), s) for p, s in zip(drawn, scenes, strict=True)]
         result[name] = {"edge F1": round(edge_agreement(canny(drawn, LOW, HIGH), edges), 3), **table(verdicts)}

@@ -73,10 +73,13 @@ def fidelity(net: AutoencoderKL, count: int = 32, seed: int = 5) -> dict[str, fl
     latents = codec.encode(images)
     whole, linear = net.decode(net.encode(images).latent_dist.mode()).sample, codec.decode(latents)
     return {
-        "psnr": round(psnr(whole, images), 2), "decoder psnr": round(psnr(net.decode(latents).sample, images), 2),
-        "codec psnr": round(psnr(linear, images), 2), "seams": round(seams(whole), 2),
-        "codec seams": round(seams(linear), 2), "render seams": round(seams(images), 2),
-    }  # fmt: skip
+        "psnr": round(psnr(whole, images), 2),
+        "decoder psnr": round(psnr(net.decode(latents).sample, images), 2),
+        "codec psnr": round(psnr(linear, images), 2),
+        "seams": round(seams(whole), 2),
+        "codec seams": round(seams(linear), 2),
+        "render seams": round(seams(images), 2),
+    }
 
 
 def main() -> None:

@@ -56,18 +56,33 @@ def tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
         text, trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=SPECIAL, initial_alphabet=alphabet)
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, pad_token=SPECIAL[0], bos_token=SPECIAL[1], eos_token=SPECIAL[2],
-        extra_special_tokens=SPECIAL[3:], model_max_length=256, chat_template=TEMPLATE,
-    )  # fmt: skip
+        tokenizer_object=bpe,
+        pad_token=SPECIAL[0],
+        bos_token=SPECIAL[1],
+        eos_token=SPECIAL[2],
+        extra_special_tokens=SPECIAL[3:],
+        model_max_length=256,
+        chat_template=TEMPLATE,
+    )
 
 
 def network() -> LlamaForCausalLM:
     """Llama with 4 layers of width 160, 5 heads over 1 key head, tied embeddings; 1.2 million parameters."""
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=160, intermediate_size=432, num_hidden_layers=4, num_attention_heads=5,
-        num_key_value_heads=1, head_dim=32, max_position_embeddings=256, tie_word_embeddings=True, rms_norm_eps=1e-5,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        hidden_size=160,
+        intermediate_size=432,
+        num_hidden_layers=4,
+        num_attention_heads=5,
+        num_key_value_heads=1,
+        head_dim=32,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        rms_norm_eps=1e-5,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     return LlamaForCausalLM(config)
 
 

@@ -29,9 +29,16 @@ from .world import COLOURS, SPECIAL_TOKENS
 EMBEDDED = Path(__file__).parents[1]
 SHIFT = 2.0
 RECOMMEND: dict[str, Any] = {
-    "steps": 12, "cfg": 4.0, "width": SIZE, "height": SIZE, "length": FRAMES, "fps": float(FPS),
-    "sampler_name": "euler", "scheduler": "simple", "shift": SHIFT,
-}  # fmt: skip
+    "steps": 12,
+    "cfg": 4.0,
+    "width": SIZE,
+    "height": SIZE,
+    "length": FRAMES,
+    "fps": float(FPS),
+    "sampler_name": "euler",
+    "scheduler": "simple",
+    "shift": SHIFT,
+}
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
@@ -55,11 +62,14 @@ def card() -> dict[str, Any]:
     return {
         "recommend": RECOMMEND,
         "text_tokens": TOKENS,
-        "objects": OBJECTS, "colours": COLOURS, "backgrounds": BACKGROUNDS, "motions": WORDS,
+        "objects": OBJECTS,
+        "colours": COLOURS,
+        "backgrounds": BACKGROUNDS,
+        "motions": WORDS,
         "vocabulary": [w for w in TOKEN_ID if w not in SPECIAL_TOKENS],
         "synonyms": SYNONYMS,
         "license": "Apache-2.0; trained on clips composed of Fluent Emoji (MIT, Microsoft Corporation)",
-    }  # fmt: skip
+    }
 
 
 def write(nets: TextToVideo, vae: Any, out: Path) -> None:
@@ -67,9 +77,13 @@ def write(nets: TextToVideo, vae: Any, out: Path) -> None:
     for module in (nets.transformer, nets.text, vae):
         module.half()
     WanPipeline(
-        tokenizer=tokenizer(), text_encoder=nets.text, vae=vae, transformer=nets.transformer,
-        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT), expand_timesteps=True,
-    ).save_pretrained(out)  # fmt: skip
+        tokenizer=tokenizer(),
+        text_encoder=nets.text,
+        vae=vae,
+        transformer=nets.transformer,
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT),
+        expand_timesteps=True,
+    ).save_pretrained(out)
     _edit(out / "model_index.json", tokenizer=["transformers", "PreTrainedTokenizerFast"])
     _edit(out / "tokenizer" / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     _edit(out / "text_encoder" / "config.json", dtype="float32", torch_dtype="float32")

@@ -15,10 +15,18 @@ from .video_world import TOKEN_ID, TOKENS, ids
 def transformer() -> WanTransformer3DModel:
     """Wan with 6 blocks of width 192, a token a latent cell; gates and output start at zero, as DiT papers do."""
     net = WanTransformer3DModel(
-        patch_size=(1, 1, 1), num_attention_heads=6, attention_head_dim=32, in_channels=CHANNELS,
-        out_channels=CHANNELS, text_dim=128, freq_dim=128, ffn_dim=512, num_layers=6, cross_attn_norm=True,
+        patch_size=(1, 1, 1),
+        num_attention_heads=6,
+        attention_head_dim=32,
+        in_channels=CHANNELS,
+        out_channels=CHANNELS,
+        text_dim=128,
+        freq_dim=128,
+        ffn_dim=512,
+        num_layers=6,
+        cross_attn_norm=True,
         rope_max_seq_len=64,
-    )  # fmt: skip
+    )
     for m in net.modules():
         if isinstance(m, nn.Linear):
             nn.init.xavier_uniform_(m.weight)
@@ -35,9 +43,15 @@ def transformer() -> WanTransformer3DModel:
 def text_encoder() -> UMT5EncoderModel:
     """UMT5 encoder of 2 layers and width 128 over the word vocabulary."""
     config = UMT5Config(
-        vocab_size=len(TOKEN_ID), d_model=128, d_kv=32, num_heads=4, d_ff=256, num_layers=2,
-        feed_forward_proj="gated-gelu", dropout_rate=0.0,
-    )  # fmt: skip
+        vocab_size=len(TOKEN_ID),
+        d_model=128,
+        d_kv=32,
+        num_heads=4,
+        d_ff=256,
+        num_layers=2,
+        feed_forward_proj="gated-gelu",
+        dropout_rate=0.0,
+    )
     net = UMT5EncoderModel(config)
     nn.init.normal_(net.shared.weight)
     return net
@@ -46,9 +60,14 @@ def text_encoder() -> UMT5EncoderModel:
 def autoencoder() -> AutoencoderKLWan:
     """Wan's autoencoder (4x in time, 8x in space, 16 channels), residual branches starting at zero."""
     net = AutoencoderKLWan(
-        base_dim=12, z_dim=CHANNELS, dim_mult=[1, 2, 4, 4], num_res_blocks=1, temperal_downsample=[False, True, True],
-        latents_mean=[0.0] * CHANNELS, latents_std=[1.0] * CHANNELS,
-    )  # fmt: skip
+        base_dim=12,
+        z_dim=CHANNELS,
+        dim_mult=[1, 2, 4, 4],
+        num_res_blocks=1,
+        temperal_downsample=[False, True, True],
+        latents_mean=[0.0] * CHANNELS,
+        latents_std=[1.0] * CHANNELS,
+    )
     for m in net.modules():
         if type(m).__name__ == "WanResidualBlock":
             nn.init.zeros_(m.conv2.weight)

@@ -112,9 +112,11 @@ def score(clip: Pixels, scene: Moving) -> Verdict:
     seen = np.median(clip, axis=0)
     border = {k: float(np.median(np.abs(seen[mask] - ideal(k)[mask]).sum(-1))) for k in BACKGROUNDS}
     return Verdict(
-        best.name == scene.thing.name, colour, motion == scene.motion and along[motion] >= LEAST,
+        best.name == scene.thing.name,
+        colour,
+        motion == scene.motion and along[motion] >= LEAST,
         min(border, key=border.__getitem__) == scene.background,
-    )  # fmt: skip
+    )
 
 
 @functools.cache

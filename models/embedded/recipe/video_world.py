@@ -35,10 +35,23 @@ WORDS = {
     "down": ["falling", "moving down"],
 }
 SYNONYMS = {
-    "grass": "meadow", "field": "meadow", "seaside": "beach", "automobile": "car", "kitty": "cat",
-    "ocean": "sea", "water": "sea", "underwater": "sea", "going": "moving", "flying": "moving", "swimming": "moving",
-    "driving": "moving", "walking": "moving", "upwards": "up", "downwards": "down", "sinking": "falling",
-}  # fmt: skip
+    "grass": "meadow",
+    "field": "meadow",
+    "seaside": "beach",
+    "automobile": "car",
+    "kitty": "cat",
+    "ocean": "sea",
+    "water": "sea",
+    "underwater": "sea",
+    "going": "moving",
+    "flying": "moving",
+    "swimming": "moving",
+    "driving": "moving",
+    "walking": "moving",
+    "upwards": "up",
+    "downwards": "down",
+    "sinking": "falling",
+}
 TOKENS = 16
 """Length of every prompt in tokens."""
 HEIGHT, GROW = 28, 4

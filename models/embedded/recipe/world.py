@@ -12,27 +12,51 @@ from dataclasses import dataclass
 
 # Word in a caption -> Unicode name of its emoji. The first group can be recoloured.
 COLOURABLE = {
-    "apple": "red apple", "car": "automobile", "balloon": "balloon", "heart": "red heart", "star": "star",
-    "fish": "fish", "umbrella": "umbrella", "mushroom": "mushroom", "dress": "dress", "guitar": "guitar",
-}  # fmt: skip
+    "apple": "red apple",
+    "car": "automobile",
+    "balloon": "balloon",
+    "heart": "red heart",
+    "star": "star",
+    "fish": "fish",
+    "umbrella": "umbrella",
+    "mushroom": "mushroom",
+    "dress": "dress",
+    "guitar": "guitar",
+}
 NATURAL = {
-    "cat": "cat face", "panda": "panda", "penguin": "penguin", "burger": "hamburger", "house": "house",
+    "cat": "cat face",
+    "panda": "panda",
+    "penguin": "penguin",
+    "burger": "hamburger",
+    "house": "house",
     "cactus": "cactus",
-}  # fmt: skip
+}
 OBJECTS = [*COLOURABLE, *NATURAL]
 
 # Hue of each colour on the HSV circle (0..1) and the luminance (0..1) that reads as that colour.
 HUES = {
-    "red": (0.99, 0.42), "orange": (0.075, 0.62), "yellow": (0.145, 0.80), "green": (0.36, 0.55),
-    "blue": (0.59, 0.50), "purple": (0.74, 0.42), "pink": (0.90, 0.66),
-}  # fmt: skip
+    "red": (0.99, 0.42),
+    "orange": (0.075, 0.62),
+    "yellow": (0.145, 0.80),
+    "green": (0.36, 0.55),
+    "blue": (0.59, 0.50),
+    "purple": (0.74, 0.42),
+    "pink": (0.90, 0.66),
+}
 COLOURS = list(HUES)
 
 PLAIN = {
-    "white": (250, 250, 250), "gray": (170, 172, 178), "black": (28, 28, 32), "red": (226, 120, 118),
-    "orange": (247, 190, 130), "yellow": (250, 232, 150), "green": (160, 214, 160), "blue": (150, 196, 240),
-    "purple": (196, 170, 232), "pink": (250, 196, 216),
-}  # fmt: skip
+    "white": (250, 250, 250),
+    "gray": (170, 172, 178),
+    "black": (28, 28, 32),
+    "red": (226, 120, 118),
+    "orange": (247, 190, 130),
+    "yellow": (250, 232, 150),
+    "green": (160, 214, 160),
+    "blue": (150, 196, 240),
+    "purple": (196, 170, 232),
+    "pink": (250, 196, 216),
+}
 PLACES = ["in a meadow", "at night", "on the beach", "in the snow", "in the desert"]
 BACKGROUNDS = [*PLAIN, *PLACES]
 RELATIONS = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
@@ -43,10 +67,24 @@ SIZE_MIX = (None, None, None, "small", "big")
 
 FUNCTION_WORDS = "a an and at background below big above desert green in left meadow night of on right small snow the"
 SYNONYMS = {
-    "grey": "gray", "grass": "meadow", "field": "meadow", "seaside": "beach", "hamburger": "burger",
-    "automobile": "car", "kitty": "cat", "kitten": "cat", "gown": "dress", "home": "house", "tiny": "small",
-    "little": "small", "large": "big", "huge": "big", "violet": "purple", "under": "below", "over": "above",
-}  # fmt: skip
+    "grey": "gray",
+    "grass": "meadow",
+    "field": "meadow",
+    "seaside": "beach",
+    "hamburger": "burger",
+    "automobile": "car",
+    "kitty": "cat",
+    "kitten": "cat",
+    "gown": "dress",
+    "home": "house",
+    "tiny": "small",
+    "little": "small",
+    "large": "big",
+    "huge": "big",
+    "violet": "purple",
+    "under": "below",
+    "over": "above",
+}
 """Other words that mean a word of the world; the tokenizer rewrites them."""
 
 

@@ -47,14 +47,19 @@ _COMMON: Mapping[str, Target] = {
     }),
 }  # fmt: skip
 _COMFYUI = (
-    (r"(_attn)_(qkv|proj)$", r"\1.\2"), (r"(_attn)_([qk])_norm$", r"\1.norm.\2_norm"),
-    (r"^(single_blocks\.\*)\.([qk])_norm$", r"\1.norm.\2_norm"), (r"\.q_norm$", ".query_norm"),
-    (r"\.k_norm$", ".key_norm"), (r"(_mod|\.modulation)\.linear$", r"\1.lin"), (r"mlp\.fc1$", "mlp.0"),
-    (r"mlp\.fc2$", "mlp.2"), (r"^(time_in|guidance_in|txt_in\.t_embedder)\.mlp\.0$", r"\1.in_layer"),
+    (r"(_attn)_(qkv|proj)$", r"\1.\2"),
+    (r"(_attn)_([qk])_norm$", r"\1.norm.\2_norm"),
+    (r"^(single_blocks\.\*)\.([qk])_norm$", r"\1.norm.\2_norm"),
+    (r"\.q_norm$", ".query_norm"),
+    (r"\.k_norm$", ".key_norm"),
+    (r"(_mod|\.modulation)\.linear$", r"\1.lin"),
+    (r"mlp\.fc1$", "mlp.0"),
+    (r"mlp\.fc2$", "mlp.2"),
+    (r"^(time_in|guidance_in|txt_in\.t_embedder)\.mlp\.0$", r"\1.in_layer"),
     (r"^(time_in|guidance_in|txt_in\.t_embedder)\.mlp\.2$", r"\1.out_layer"),
     (r"^txt_in\.c_embedder\.linear_1$", "txt_in.c_embedder.in_layer"),
     (r"^txt_in\.c_embedder\.linear_2$", "txt_in.c_embedder.out_layer"),
-)  # fmt: skip
+)
 """The original's names of layers, and how ComfyUI spells them."""
 
 
@@ -68,29 +73,33 @@ def _names(table: Mapping[str, Target]) -> Names:
     return Names({**spelled, **table}, width="img_in.proj.weight", roles={"scale": "weight"})
 
 
-_NAMES_1 = _names({
-    **_COMMON,
-    "time_in.mlp.0": f"{_TIME_TEXT}.timestep_embedder.linear_1",
-    "time_in.mlp.2": f"{_TIME_TEXT}.timestep_embedder.linear_2",
-    "guidance_in.mlp.0": f"{_TIME_TEXT}.guidance_embedder.linear_1",
-    "guidance_in.mlp.2": f"{_TIME_TEXT}.guidance_embedder.linear_2",
-    "vector_in.in_layer": f"{_TIME_TEXT}.text_embedder.linear_1",
-    "vector_in.out_layer": f"{_TIME_TEXT}.text_embedder.linear_2",
-})  # fmt: skip
-_NAMES_15 = _names({
-    **_COMMON,
-    "time_in.mlp.0": "time_embed.timestep_embedder.linear_1",
-    "time_in.mlp.2": "time_embed.timestep_embedder.linear_2",
-    "byt5_in.layernorm": "context_embedder_2.norm",
-    "byt5_in.fc1": "context_embedder_2.linear_1",
-    "byt5_in.fc2": "context_embedder_2.linear_2",
-    "byt5_in.fc3": "context_embedder_2.linear_3",
-    "vision_in.proj.0": "image_embedder.norm_in",
-    "vision_in.proj.1": "image_embedder.linear_1",
-    "vision_in.proj.3": "image_embedder.linear_2",
-    "vision_in.proj.4": "image_embedder.norm_out",
-    "cond_type_embedding": "cond_type_embed",
-})  # fmt: skip
+_NAMES_1 = _names(
+    {
+        **_COMMON,
+        "time_in.mlp.0": f"{_TIME_TEXT}.timestep_embedder.linear_1",
+        "time_in.mlp.2": f"{_TIME_TEXT}.timestep_embedder.linear_2",
+        "guidance_in.mlp.0": f"{_TIME_TEXT}.guidance_embedder.linear_1",
+        "guidance_in.mlp.2": f"{_TIME_TEXT}.guidance_embedder.linear_2",
+        "vector_in.in_layer": f"{_TIME_TEXT}.text_embedder.linear_1",
+        "vector_in.out_layer": f"{_TIME_TEXT}.text_embedder.linear_2",
+    }
+)
+_NAMES_15 = _names(
+    {
+        **_COMMON,
+        "time_in.mlp.0": "time_embed.timestep_embedder.linear_1",
+        "time_in.mlp.2": "time_embed.timestep_embedder.linear_2",
+        "byt5_in.layernorm": "context_embedder_2.norm",
+        "byt5_in.fc1": "context_embedder_2.linear_1",
+        "byt5_in.fc2": "context_embedder_2.linear_2",
+        "byt5_in.fc3": "context_embedder_2.linear_3",
+        "vision_in.proj.0": "image_embedder.norm_in",
+        "vision_in.proj.1": "image_embedder.linear_1",
+        "vision_in.proj.3": "image_embedder.linear_2",
+        "vision_in.proj.4": "image_embedder.norm_out",
+        "cond_type_embedding": "cond_type_embed",
+    }
+)
 
 
 def _config_1(pieces: Pieces, base: Config) -> dict[str, Any]:

@@ -79,13 +79,18 @@ VAE = Network(
     layouts=(Layout(present("decoder.conv_norm_out.weight", "decoder.conv_in.conv.weight")),),
     config=_config_1,
     base={
-        "in_channels": 3, "out_channels": 3, "act_fn": "silu", "norm_num_groups": 32, "scaling_factor": 0.476986,
-        "spatial_compression_ratio": 8, "temporal_compression_ratio": 4,
+        "in_channels": 3,
+        "out_channels": 3,
+        "act_fn": "silu",
+        "norm_num_groups": 32,
+        "scaling_factor": 0.476986,
+        "spatial_compression_ratio": 8,
+        "temporal_compression_ratio": 4,
     },
     ready=_attend,
     latent=lambda config: _latent(config, 16, 8, 0.476986, 2),
     value="pipegraph.models.families.hunyuan.vae:HunyuanVideoVae",
-)  # fmt: skip
+)
 VAE_15 = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_hunyuanvideo15:AutoencoderKLHunyuanVideo15",
@@ -95,10 +100,13 @@ VAE_15 = Network(
     ),
     config=_config_15,
     base={
-        "in_channels": 3, "out_channels": 3, "downsample_match_channel": True, "upsample_match_channel": True,
+        "in_channels": 3,
+        "out_channels": 3,
+        "downsample_match_channel": True,
+        "upsample_match_channel": True,
         "scaling_factor": 1.03682,
     },
     ready=_attend,
     latent=lambda config: _latent(config, 32, 16, 1.03682, 1),
     value="pipegraph.models.families.hunyuan.vae:HunyuanVideo15Vae",
-)  # fmt: skip
+)

@@ -90,9 +90,17 @@ def control(*_: Any) -> dict[str, Any]:
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps, guidance 6, no CFG; 848 x 480, 73 frames at 24 a second, as ComfyUI's template has it."""
     return {
-        "steps": 20, "cfg": 1.0, "guidance": DEFAULT_GUIDANCE, "sampler_name": "euler", "scheduler": "simple",
-        "shift": 7.0, "width": 848, "height": 480, "length": 73, "fps": 24.0,
-    }  # fmt: skip
+        "steps": 20,
+        "cfg": 1.0,
+        "guidance": DEFAULT_GUIDANCE,
+        "sampler_name": "euler",
+        "scheduler": "simple",
+        "shift": 7.0,
+        "width": 848,
+        "height": 480,
+        "length": 73,
+        "fps": 24.0,
+    }
 
 
 HUNYUAN_VIDEO = Family(

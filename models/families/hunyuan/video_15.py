@@ -45,12 +45,14 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     video.check_text(text, config.text_embed_dim)
     glyphs = extras.get("conditioning_byt5small")
     seen = extras.get("clip_vision_output")
-    return Inputs({
-        "encoder_hidden_states": text,
-        "encoder_hidden_states_2": _states("quoted text", glyphs, config.text_embed_2_dim, text),
-        "image_embeds": _states("picture", None if seen is None else seen.last, config.image_embed_dim, text),
-        "beside": _beside(extras, x).to(text),
-    })  # fmt: skip
+    return Inputs(
+        {
+            "encoder_hidden_states": text,
+            "encoder_hidden_states_2": _states("quoted text", glyphs, config.text_embed_2_dim, text),
+            "image_embeds": _states("picture", None if seen is None else seen.last, config.image_embed_dim, text),
+            "beside": _beside(extras, x).to(text),
+        }
+    )
 
 
 def _states(what: str, given: Tensor | None, width: int, like: Tensor) -> Tensor:
@@ -103,9 +105,16 @@ def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps at cfg 6, shift 7; 1280 x 720 or 848 x 480 by the network's size, 121 frames at 24 a second."""
     large = network.get("target_size", 640) > 640
     return {
-        "steps": 20, "cfg": 6.0, "sampler_name": "euler", "scheduler": "simple", "shift": 7.0,
-        "width": 1280 if large else 848, "height": 720 if large else 480, "length": 121, "fps": 24.0,
-    }  # fmt: skip
+        "steps": 20,
+        "cfg": 6.0,
+        "sampler_name": "euler",
+        "scheduler": "simple",
+        "shift": 7.0,
+        "width": 1280 if large else 848,
+        "height": 720 if large else 480,
+        "length": 121,
+        "fps": 24.0,
+    }
 
 
 HUNYUAN_VIDEO_15 = Family(

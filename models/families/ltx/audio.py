@@ -76,8 +76,10 @@ class AudioVae(Vae):
             raise ValueError(f"the sound has {wave.shape[1]} channels, this VAE reads 1 or {channels}")
         wave = resampled(wave, int(audio["sample_rate"]), int(config.sample_rate)).expand(-1, channels, -1)
         if wave.shape[2] <= WINDOW // 2:
-            raise ValueError(f"the sound is too short: {wave.shape[2]} samples at {config.sample_rate} Hz; at least "
-                             f"{WINDOW // 2 + 1} are needed")  # fmt: skip
+            raise ValueError(
+                f"the sound is too short: {wave.shape[2]} samples at {config.sample_rate} Hz; at least "
+                f"{WINDOW // 2 + 1} are needed"
+            )
         spectrum = self._spectrum(wave).to(self.device, self.dtype)
         raw = self.network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
         mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
@@ -91,9 +93,14 @@ class AudioVae(Vae):
 
         config = self.network.config
         bank = mel_filter_bank(
-            WINDOW // 2 + 1, config.mel_bins, 0.0, config.sample_rate / 2, config.sample_rate, norm="slaney",
+            WINDOW // 2 + 1,
+            config.mel_bins,
+            0.0,
+            config.sample_rate / 2,
+            config.sample_rate,
+            norm="slaney",
             mel_scale="slaney",
-        )  # fmt: skip
+        )
         lines = torch.stft(
             wave.flatten(0, 1), WINDOW, config.mel_hop_length, window=torch.hann_window(WINDOW), return_complex=True
         )

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 Shapes = Sequence[Sequence[int]]
 """Of the clip's latent and the sound's, without the batch."""
 DEFAULT_FPS = 24.0
-GEMMA = Recipe(
-    name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",)
-)  # fmt: skip
+GEMMA = Recipe(name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",))
 """How its language model is read: all states, as many as it has."""
 
 
@@ -81,10 +79,13 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     mask = extras.get("attention_mask")
     mask = text.new_ones(1, text.shape[1]) if mask is None else mask.to(text)
     batched = {
-        "encoder_hidden_states": clip, "audio_encoder_hidden_states": sound, "encoder_attention_mask": mask,
-        "audio_encoder_attention_mask": mask, "video_coords": places,
+        "encoder_hidden_states": clip,
+        "audio_encoder_hidden_states": sound,
+        "encoder_attention_mask": mask,
+        "audio_encoder_attention_mask": mask,
+        "video_coords": places,
         "audio_coords": network.audio_rope.prepare_audio_coords(1, length, x.device),
-    }  # fmt: skip
+    }
     return Inputs(batched, {"shapes": shapes})
 
 
@@ -109,18 +110,28 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
         times = of_clip[:, 0].flatten(1), of_sound[:, 0, :, 0]
         timestep = timestep.amax((1, 2))
     made, heard = network(
-        hidden_states=clip.flatten(2).mT, audio_hidden_states=sound.transpose(1, 2).flatten(2), timestep=times[0],
-        audio_timestep=times[1], sigma=timestep, use_cross_timestep=network.prompt_modulation, **inputs.batched,
+        hidden_states=clip.flatten(2).mT,
+        audio_hidden_states=sound.transpose(1, 2).flatten(2),
+        timestep=times[0],
+        audio_timestep=times[1],
+        sigma=timestep,
+        use_cross_timestep=network.prompt_modulation,
+        **inputs.batched,
         return_dict=False,
-    )  # fmt: skip
+    )
     return joined([made.mT.reshape(clip.shape), heard.unflatten(2, (shapes[1][0], -1)).transpose(1, 2)])
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps of Euler at cfg 4; 1280 x 704, 121 frames at 24 a second."""
     return video.recommend(network) | {
-        "steps": 20, "cfg": 4.0, "width": 1280, "height": 704, "length": 121, "fps": DEFAULT_FPS
-    }  # fmt: skip
+        "steps": 20,
+        "cfg": 4.0,
+        "width": 1280,
+        "height": 704,
+        "length": 121,
+        "fps": DEFAULT_FPS,
+    }
 
 
 LTX2 = Family(

@@ -53,9 +53,14 @@ TRANSFORMER = Network(
     layouts=(
         Layout(
             present("patchify_proj.weight", absent=["audio_patchify_proj.weight"]),
-            Components({
-                "patchify_proj": "proj_in", "adaln_single": "time_embed", "q_norm": "norm_q", "k_norm": "norm_k",
-            }),
+            Components(
+                {
+                    "patchify_proj": "proj_in",
+                    "adaln_single": "time_embed",
+                    "q_norm": "norm_q",
+                    "k_norm": "norm_k",
+                }
+            ),
         ),
         Layout(
             present(
@@ -68,14 +73,20 @@ TRANSFORMER = Network(
     ),
     config=_config,
     base={
-        "patch_size": 1, "patch_size_t": 1, "num_attention_heads": 32, "activation_fn": "gelu-approximate",
-        "qk_norm": "rms_norm_across_heads", "norm_elementwise_affine": False, "norm_eps": 1e-6, "attention_bias": True,
+        "patch_size": 1,
+        "patch_size_t": 1,
+        "num_attention_heads": 32,
+        "activation_fn": "gelu-approximate",
+        "qk_norm": "rms_norm_across_heads",
+        "norm_elementwise_affine": False,
+        "norm_eps": 1e-6,
+        "attention_bias": True,
         "attention_out_bias": True,
     },
     metadata=_metadata,
     fragile=("proj_in", "proj_out", "time_embed.*", "caption_projection.*"),
     blocks={"LTXVideoTransformerBlock": ("hidden_states",)},
-)  # fmt: skip
+)
 
 
 def _upscaler_config(pieces: Pieces, base: Config) -> dict[str, Any]:

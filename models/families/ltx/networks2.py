@@ -11,25 +11,41 @@ from ...loading.names import Components, Renaming, each, present
 from ...loading.pieces import Piece
 from . import vae_networks
 
-_NETWORK = Components({
-    "patchify_proj": "proj_in", "audio_patchify_proj": "audio_proj_in", "adaln_single": "time_embed",
-    "audio_adaln_single": "audio_time_embed", "prompt_adaln_single": "prompt_adaln",
-    "audio_prompt_adaln_single": "audio_prompt_adaln", "q_norm": "norm_q", "k_norm": "norm_k",
-    "av_ca_video_scale_shift_adaln_single": "av_cross_attn_video_scale_shift",
-    "av_ca_audio_scale_shift_adaln_single": "av_cross_attn_audio_scale_shift",
-    "av_ca_a2v_gate_adaln_single": "av_cross_attn_video_a2v_gate",
-    "av_ca_v2a_gate_adaln_single": "av_cross_attn_audio_v2a_gate",
-    "scale_shift_table_a2v_ca_video": "video_a2v_cross_attn_scale_shift_table",
-    "scale_shift_table_a2v_ca_audio": "audio_a2v_cross_attn_scale_shift_table",
-})  # fmt: skip
-_CONNECTORS = Components({
-    "video_embeddings_connector": "video_connector", "audio_embeddings_connector": "audio_connector",
-    "transformer_1d_blocks": "transformer_blocks", "q_norm": "norm_q", "k_norm": "norm_k",
-})  # fmt: skip
-_PROJECTIONS = {"aggregate_embed": "text_proj_in", "video_aggregate_embed": "video_text_proj_in",
-                "audio_aggregate_embed": "audio_text_proj_in"}  # fmt: skip
-_VOCODER = Components({"conv_pre": "conv_in", "conv_post": "conv_out", "ups": "upsamplers", "resblocks": "resnets",
-            "act_post": "act_out"})  # fmt: skip
+_NETWORK = Components(
+    {
+        "patchify_proj": "proj_in",
+        "audio_patchify_proj": "audio_proj_in",
+        "adaln_single": "time_embed",
+        "audio_adaln_single": "audio_time_embed",
+        "prompt_adaln_single": "prompt_adaln",
+        "audio_prompt_adaln_single": "audio_prompt_adaln",
+        "q_norm": "norm_q",
+        "k_norm": "norm_k",
+        "av_ca_video_scale_shift_adaln_single": "av_cross_attn_video_scale_shift",
+        "av_ca_audio_scale_shift_adaln_single": "av_cross_attn_audio_scale_shift",
+        "av_ca_a2v_gate_adaln_single": "av_cross_attn_video_a2v_gate",
+        "av_ca_v2a_gate_adaln_single": "av_cross_attn_audio_v2a_gate",
+        "scale_shift_table_a2v_ca_video": "video_a2v_cross_attn_scale_shift_table",
+        "scale_shift_table_a2v_ca_audio": "audio_a2v_cross_attn_scale_shift_table",
+    }
+)
+_CONNECTORS = Components(
+    {
+        "video_embeddings_connector": "video_connector",
+        "audio_embeddings_connector": "audio_connector",
+        "transformer_1d_blocks": "transformer_blocks",
+        "q_norm": "norm_q",
+        "k_norm": "norm_k",
+    }
+)
+_PROJECTIONS = {
+    "aggregate_embed": "text_proj_in",
+    "video_aggregate_embed": "video_text_proj_in",
+    "audio_aggregate_embed": "audio_text_proj_in",
+}
+_VOCODER = Components(
+    {"conv_pre": "conv_in", "conv_post": "conv_out", "ups": "upsamplers", "resblocks": "resnets", "act_post": "act_out"}
+)
 _VOCODER_KEYS = {
     "upsample_rates": "upsample_factors",
     "upsample_kernel_sizes": "upsample_kernel_sizes",
@@ -39,11 +55,21 @@ _VOCODER_KEYS = {
     "output_sampling_rate": "output_sampling_rate",
 }
 _WIDER_KEYS = {
-    "n_fft": "filter_length", "win_size": "window_length", "hop_length": "hop_length", "num_mels": "num_mel_channels",
-    "input_sampling_rate": "input_sampling_rate", "output_sampling_rate": "output_sampling_rate",
-}  # fmt: skip
-_SHARED = ("attention_head_dim", "num_attention_heads", "audio_attention_head_dim", "audio_num_attention_heads",
-           "norm_eps", "rope_type")  # fmt: skip
+    "n_fft": "filter_length",
+    "win_size": "window_length",
+    "hop_length": "hop_length",
+    "num_mels": "num_mel_channels",
+    "input_sampling_rate": "input_sampling_rate",
+    "output_sampling_rate": "output_sampling_rate",
+}
+_SHARED = (
+    "attention_head_dim",
+    "num_attention_heads",
+    "audio_attention_head_dim",
+    "audio_num_attention_heads",
+    "norm_eps",
+    "rope_type",
+)
 """Keys of a network's config that the original's metadata has under the same names."""
 
 
@@ -132,17 +158,20 @@ def _wider_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     window = pieces["mel_stft.stft_fn.forward_basis"].shape[2]
     stages = _stage_config(pieces, "vocoder.", "") | _stage_config(pieces, "bwe_generator.", "bwe_")
     return stages | {
-        "filter_length": window, "window_length": window, "num_mel_channels": pieces["mel_stft.mel_basis"].shape[0],
-    }  # fmt: skip
+        "filter_length": window,
+        "window_length": window,
+        "num_mel_channels": pieces["mel_stft.mel_basis"].shape[0],
+    }
 
 
 def _stage_config(pieces: Pieces, stage: str, prefix: str) -> dict[str, Any]:
     hidden, channels, _ = pieces[f"{stage}conv_in.weight"].shape
     return {
-        f"{prefix}in_channels": channels, f"{prefix}hidden_channels": hidden,
+        f"{prefix}in_channels": channels,
+        f"{prefix}hidden_channels": hidden,
         f"{prefix}out_channels": pieces[f"{stage}conv_out.weight"].shape[0],
         f"{prefix}final_bias": f"{stage}conv_out.bias" in pieces,
-    }  # fmt: skip
+    }
 
 
 def _vocoder_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,21 +250,32 @@ TRANSFORMER = Network(
     base={"num_attention_heads": 32, "audio_num_attention_heads": 32, "rope_type": "split"},
     metadata=_metadata,
     fragile=(
-        "*proj_in", "*proj_out", "*time_embed.*", "*caption_projection.*", "av_cross_attn_*", "*prompt_adaln.*",
+        "*proj_in",
+        "*proj_out",
+        "*time_embed.*",
+        "*caption_projection.*",
+        "av_cross_attn_*",
+        "*prompt_adaln.*",
         "*to_gate_logits",
     ),
     blocks={"LTX2VideoTransformerBlock": ("hidden_states", "audio_hidden_states")},
-)  # fmt: skip
+)
 VAE = replace(
     vae_networks.VAE,
     cls="diffusers.models.autoencoders.autoencoder_kl_ltx2:AutoencoderKLLTX2Video",
     layouts=(Layout(vae_networks.is_original_2, Renaming(vae_networks.from_original)),),
     config=_vae_config,
     base={
-        "in_channels": 3, "out_channels": 3, "patch_size_t": 1, "scaling_factor": 1.0, "encoder_causal": True,
-        "decoder_causal": False, "encoder_spatial_padding_mode": "zeros", "decoder_spatial_padding_mode": "reflect",
+        "in_channels": 3,
+        "out_channels": 3,
+        "patch_size_t": 1,
+        "scaling_factor": 1.0,
+        "encoder_causal": True,
+        "decoder_causal": False,
+        "encoder_spatial_padding_mode": "zeros",
+        "decoder_spatial_padding_mode": "reflect",
     },
-)  # fmt: skip
+)
 AUDIO_VAE = Network(
     kind="audio_vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_ltx2_audio:AutoencoderKLLTX2Audio",
@@ -251,24 +291,29 @@ AUDIO_VAE = Network(
     ),
     config=_audio_config,
     base={
-        "sample_rate": 16000, "mel_hop_length": 160, "norm_type": "pixel", "causality_axis": "height",
+        "sample_rate": 16000,
+        "mel_hop_length": 160,
+        "norm_type": "pixel",
+        "causality_axis": "height",
         "mid_block_add_attention": False,
     },
     metadata=_audio_metadata,
     latent=lambda config: LatentFormat(channels=config["latent_channels"], downscale=1),
-)  # fmt: skip
+)
 VOCODER = Network(
     kind="vocoder",
     cls="diffusers.pipelines.ltx2.vocoder:LTX2Vocoder",
     layouts=(Layout(lambda stored: _is_vocoder(stored, "", wider=False), Renaming(_vocoder_tensors)),),
     config=_vocoder_config,
     base={
-        "upsample_kernel_sizes": [16, 15, 8, 4, 4], "upsample_factors": [6, 5, 2, 2, 2],
-        "resnet_kernel_sizes": [3, 7, 11], "resnet_dilations": [[1, 3, 5], [1, 3, 5], [1, 3, 5]],
+        "upsample_kernel_sizes": [16, 15, 8, 4, 4],
+        "upsample_factors": [6, 5, 2, 2, 2],
+        "resnet_kernel_sizes": [3, 7, 11],
+        "resnet_dilations": [[1, 3, 5], [1, 3, 5], [1, 3, 5]],
         "output_sampling_rate": 24000,
     },
     metadata=_vocoder_metadata,
-)  # fmt: skip
+)
 WIDER_VOCODER = replace(
     VOCODER,
     cls="diffusers.pipelines.ltx2.vocoder:LTX2VocoderWithBWE",
@@ -284,9 +329,11 @@ CONNECTORS = Network(
     layouts=(Layout(_is_connectors, Renaming(_connectors_tensors)),),
     config=_connectors_config,
     base={
-        "caption_channels": 3840, "video_connector_num_attention_heads": 30, "audio_connector_num_attention_heads": 30,
+        "caption_channels": 3840,
+        "video_connector_num_attention_heads": 30,
+        "audio_connector_num_attention_heads": 30,
         "rope_type": "split",
     },
     apart=r"(?P<prefix>model\.diffusion_model\.)?"
     r"(video_embeddings_connector|audio_embeddings_connector|text_embedding_projection)\.",
-)  # fmt: skip
+)

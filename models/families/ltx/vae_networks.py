@@ -76,12 +76,17 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     """Config of an AutoencoderKLLTXVideo from the shapes of its tensors."""
     patch = math.isqrt(pieces["encoder.conv_in.conv.weight"].shape[1] // base["in_channels"])
     encoder, strides = _encoder_config(pieces)
-    return dict(base) | encoder | _decoder_config(pieces) | {
-        "latent_channels": pieces["decoder.conv_in.conv.weight"].shape[1],
-        "patch_size": patch,
-        "spatial_compression_ratio": patch * math.prod(s for _, s in strides),
-        "temporal_compression_ratio": math.prod(t for t, _ in strides),
-    }  # fmt: skip
+    return (
+        dict(base)
+        | encoder
+        | _decoder_config(pieces)
+        | {
+            "latent_channels": pieces["decoder.conv_in.conv.weight"].shape[1],
+            "patch_size": patch,
+            "spatial_compression_ratio": patch * math.prod(s for _, s in strides),
+            "temporal_compression_ratio": math.prod(t for t, _ in strides),
+        }
+    )
 
 
 def _count(pieces: Pieces, prefix: str) -> int:
@@ -114,9 +119,10 @@ def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int
         "downsample_type": kinds,
         "spatio_temporal_scaling": scaling,
         "layers_per_block": [
-            *(_count(pieces, f"{level}.resnets.") for level in levels), _count(pieces, "encoder.mid_block.resnets.")
+            *(_count(pieces, f"{level}.resnets.") for level in levels),
+            _count(pieces, "encoder.mid_block.resnets."),
         ],
-    }  # fmt: skip
+    }
     return config, strides
 
 
@@ -186,11 +192,16 @@ VAE = Network(
     ),
     config=vae_config,
     base={
-        "in_channels": 3, "out_channels": 3, "patch_size_t": 1, "resnet_norm_eps": 1e-6, "scaling_factor": 1.0,
-        "encoder_causal": True, "decoder_causal": False,
+        "in_channels": 3,
+        "out_channels": 3,
+        "patch_size_t": 1,
+        "resnet_norm_eps": 1e-6,
+        "scaling_factor": 1.0,
+        "encoder_causal": True,
+        "decoder_causal": False,
     },
     metadata=vae_metadata,
     ignored=_TRAINING,
     latent=latent,
     value="pipegraph.models.families.ltx.vae:LtxVae",
-)  # fmt: skip
+)

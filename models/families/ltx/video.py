@@ -106,9 +106,11 @@ def cell_places(frames: int, rows: int, columns: int, *, causal: bool) -> Tensor
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
     """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     output: Tensor = network(
-        hidden_states=x.flatten(2).mT, timestep=timestep.flatten(1) if timestep.ndim > 1 else timestep,
-        **inputs.batched, return_dict=False,
-    )[0]  # fmt: skip
+        hidden_states=x.flatten(2).mT,
+        timestep=timestep.flatten(1) if timestep.ndim > 1 else timestep,
+        **inputs.batched,
+        return_dict=False,
+    )[0]
     return output.mT.reshape(x.shape)
 
 
@@ -125,9 +127,17 @@ def control(*_: Any) -> dict[str, Any]:
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps of Euler at cfg 3; 768 x 512, 97 frames at 25 a second."""
     return {
-        "steps": 30, "cfg": 3.0, "sampler_name": "euler", "scheduler": "normal", "base_shift": 0.95, "max_shift": 2.05,
-        "width": 768, "height": 512, "length": 97, "fps": DEFAULT_FPS,
-    }  # fmt: skip
+        "steps": 30,
+        "cfg": 3.0,
+        "sampler_name": "euler",
+        "scheduler": "normal",
+        "base_shift": 0.95,
+        "max_shift": 2.05,
+        "width": 768,
+        "height": 512,
+        "length": 97,
+        "fps": DEFAULT_FPS,
+    }
 
 
 LTXV = Family(

@@ -70,15 +70,19 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     before, start = rows_of.references(extras.get("minimax_references", ()), clip[2:], float(len(kinds)))
     before += rows_of.guides(extras.get("minimax_guides", ()), clip[2:], start)
     blocks = [
-        rows_of.text_block(kinds), *before, rows_of.sound_block(sound[-1], start, clip[2:]),
+        rows_of.text_block(kinds),
+        *before,
+        rows_of.sound_block(sound[-1], start, clip[2:]),
         rows_of.clip_block(clip[1:], start),
-    ]  # fmt: skip
+    ]
     of_rows = torch.cat([kinds if b.kind == rows_of.TEXT else kinds.new_full((len(b.places),), b.kind) for b in blocks])
     of_blocks = torch.cat([kinds.new_full((len(b.places),), b.kind) for b in blocks])
     batched = {
-        "encoder_hidden_states": text, "token_tags": of_rows[None], "row_kinds": of_blocks[None],
+        "encoder_hidden_states": text,
+        "token_tags": of_rows[None],
+        "row_kinds": of_blocks[None],
         "position_ids": torch.cat([b.places for b in blocks]).float()[None],
-    }  # fmt: skip
+    }
     for name, of in (("given_clip", rows_of.CLIP), ("given_sound", rows_of.SOUND)):
         given = [b.rows for b in before if b.kind == of and b.rows is not None]
         if given:
@@ -132,11 +136,16 @@ def _call_one(
     made, heard = network(
         hidden_states=_behind(given["clip"], rows_of.clip_rows(clip)),
         audio_hidden_states=_behind(given["sound"], rows_of.sound_rows(sound)),
-        encoder_hidden_states=mine["encoder_hidden_states"], timestep=distinct, timestep_indices=which,
-        token_tags=mine["token_tags"][0], position_ids=mine["position_ids"][0],
-        video_indices=(kinds == rows_of.CLIP).nonzero()[:, 0], audio_indices=(kinds == rows_of.SOUND).nonzero()[:, 0],
-        text_indices=(kinds == rows_of.TEXT).nonzero()[:, 0], return_dict=False,
-    )  # fmt: skip
+        encoder_hidden_states=mine["encoder_hidden_states"],
+        timestep=distinct,
+        timestep_indices=which,
+        token_tags=mine["token_tags"][0],
+        position_ids=mine["position_ids"][0],
+        video_indices=(kinds == rows_of.CLIP).nonzero()[:, 0],
+        audio_indices=(kinds == rows_of.SOUND).nonzero()[:, 0],
+        text_indices=(kinds == rows_of.TEXT).nonzero()[:, 0],
+        return_dict=False,
+    )
     made = rows_of.clip_of(-made[:, -clip_times.numel() :].float(), shapes[0])
     heard = rows_of.sound_of(-heard[:, -sound_times.numel() :].float(), shapes[1])
     return joined([made, carried_velocity(heard, carried.float(), g, ratio)])
@@ -167,9 +176,15 @@ def _behind(given: Tensor | None, rows: Tensor) -> Tensor:
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps; 1344 x 768, 124 frames at 24 a second; no guidance."""
     return {
-        "steps": 20, "cfg": 1.0, "sampler_name": "res_multistep", "scheduler": "simple", "width": 1344, "height": 768,
-        "length": 124, "fps": 24.0,
-    }  # fmt: skip
+        "steps": 20,
+        "cfg": 1.0,
+        "sampler_name": "res_multistep",
+        "scheduler": "simple",
+        "width": 1344,
+        "height": 768,
+        "length": 124,
+        "fps": 24.0,
+    }
 
 
 MINIMAX_H3 = Family(

@@ -19,10 +19,15 @@ from ...loading.pieces import Piece
 CHANNELS, CELL, FRAMES = 24, 16, 4
 """Of a latent: channels, pixels a cell is wide, frames it is long."""
 _BLOCK: Mapping[str, Target] = {
-    "norm1": "norm1", "norm2": "norm2", "attn.qkv_proj": ("attn.to_q", "attn.to_k", "attn.to_v"),
-    "attn.q_norm": "attn.norm_q", "attn.k_norm": "attn.norm_k", "attn.out_proj": "attn.to_out.0",
-    "mlp.fc1": Swapped("ff.net.0.proj"), "mlp.fc2": "ff.net.2",
-}  # fmt: skip
+    "norm1": "norm1",
+    "norm2": "norm2",
+    "attn.qkv_proj": ("attn.to_q", "attn.to_k", "attn.to_v"),
+    "attn.q_norm": "attn.norm_q",
+    "attn.k_norm": "attn.norm_k",
+    "attn.out_proj": "attn.to_out.0",
+    "mlp.fc1": Swapped("ff.net.0.proj"),
+    "mlp.fc2": "ff.net.2",
+}
 
 
 class _NetworkNames(Names):
@@ -58,11 +63,14 @@ NAMES = _NetworkNames(
     }
 )
 _VAE: Final = (
-    (r"^encoder\.down\.(\d+)\.block\.", r"encoder.down_blocks.\1.resnets."), (r"\.nin_shortcut\.", ".conv_shortcut."),
+    (r"^encoder\.down\.(\d+)\.block\.", r"encoder.down_blocks.\1.resnets."),
+    (r"\.nin_shortcut\.", ".conv_shortcut."),
     (r"^encoder\.down\.(\d+)\.downsample\.", r"encoder.down_blocks.\1.downsamplers.0."),
-    (r"^decoder\.x_embedder\.", "decoder.proj_in."), (r"\.attn\.to_out\.", ".attn.to_out.0."),
-    (r"\.ff\.w1\.", ".ff.net.0.proj."), (r"\.ff\.w2\.", ".ff.net.2."),
-)  # fmt: skip
+    (r"^decoder\.x_embedder\.", "decoder.proj_in."),
+    (r"\.attn\.to_out\.", ".attn.to_out.0."),
+    (r"\.ff\.w1\.", ".ff.net.0.proj."),
+    (r"\.ff\.w2\.", ".ff.net.2."),
+)
 _QKV: Final = ".attn.to_qkv."
 _HEAD: Final = 64
 """Width of a head of the VAE's decoder, which no shape tells."""
@@ -232,12 +240,14 @@ AUDIO_VAE = Network(
     layouts=(Layout(present("dec_in_proj.weight", "pre_block.attn.qkv.weight")),),
     config=_audio_config,
     base={
-        "num_attention_heads": 8, "resblock_kernel_sizes": [3, 7, 11],
-        "resblock_dilation_sizes": [[1, 3, 5], [1, 3, 5], [1, 3, 5]], "sampling_rate": 32000,
+        "num_attention_heads": 8,
+        "resblock_kernel_sizes": [3, 7, 11],
+        "resblock_dilation_sizes": [[1, 3, 5], [1, 3, 5], [1, 3, 5]],
+        "sampling_rate": 32000,
     },
     adapt=_adapt,
     float32=True,
     keeps_float32=True,
     latent=lambda config: LatentFormat(channels=config["latent_channels"], downscale=1),
     value="pipegraph.models.families.minimax.vae:MiniMaxSoundVae",
-)  # fmt: skip
+)

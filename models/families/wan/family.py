@@ -197,9 +197,14 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
         if timestep.ndim > 1:
             raise ValueError("a picture of reference and frames that are kept (noise_mask) cannot be used together")
         found = forward(
-            network, state, timestep, given["encoder_hidden_states"], seen=seen, reference=given.get("reference"),
+            network,
+            state,
+            timestep,
+            given["encoder_hidden_states"],
+            seen=seen,
+            reference=given.get("reference"),
             camera=given.get("camera"),
-        )  # fmt: skip
+        )
         return found[..., : x.shape[-2], : x.shape[-1]]
     if places and seen is not None:  # diffusers wants the two pictures as two rows
         given["encoder_hidden_states_image"] = seen.unflatten(1, (2, -1)).flatten(0, 1)
@@ -213,10 +218,17 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps of UniPC at cfg 6, shift 8; 832 x 480, 33 frames at 16 a second."""
     return {
-        "steps": 30, "cfg": 6.0, "sampler_name": "uni_pc", "scheduler": "simple", "shift": 8.0,
-        "width": 832, "height": 480, "length": 33, "fps": 16.0,
+        "steps": 30,
+        "cfg": 6.0,
+        "sampler_name": "uni_pc",
+        "scheduler": "simple",
+        "shift": 8.0,
+        "width": 832,
+        "height": 480,
+        "length": 33,
+        "fps": 16.0,
         "parallel": not {"vace_layers", "reference_channels", "camera_channels"} & network.keys(),
-    }  # fmt: skip
+    }
 
 
 WAN = Family(

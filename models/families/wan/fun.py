@@ -72,9 +72,14 @@ def extend(network: Any) -> None:
 
 
 def camera_rays(
-    pose: str, width: int, height: int, length: int, speed: float, focus: tuple[float, float],
+    pose: str,
+    width: int,
+    height: int,
+    length: int,
+    speed: float,
+    focus: tuple[float, float],
     centre: tuple[float, float],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The rays of a camera that moves evenly, [1, 24, (length + 3) / 4, height, width].
 
     The first frame stands for four.

@@ -11,15 +11,27 @@ from ...loading.names import Names, blocks, count, present
 
 _EMBEDDER = "condition_embedder"
 _ATTENTION = {
-    "q": "to_q", "k": "to_k", "v": "to_v", "o": "to_out.0", "norm_q": "norm_q", "norm_k": "norm_k",
-    "k_img": "add_k_proj", "v_img": "add_v_proj", "norm_k_img": "norm_added_k",
-}  # fmt: skip
+    "q": "to_q",
+    "k": "to_k",
+    "v": "to_v",
+    "o": "to_out.0",
+    "norm_q": "norm_q",
+    "norm_k": "norm_k",
+    "k_img": "add_k_proj",
+    "v_img": "add_v_proj",
+    "norm_k_img": "norm_added_k",
+}
 _BLOCK = {
     # The original calls the norm before cross attention norm3, diffusers norm2.
-    "norm3": "norm2", "ffn.0": "ffn.net.0.proj", "ffn.2": "ffn.net.2", "modulation": "scale_shift_table",
-    "before_proj": "proj_in", "after_proj": "proj_out",
-    **blocks("self_attn", "attn1", _ATTENTION), **blocks("cross_attn", "attn2", _ATTENTION),
-}  # fmt: skip
+    "norm3": "norm2",
+    "ffn.0": "ffn.net.0.proj",
+    "ffn.2": "ffn.net.2",
+    "modulation": "scale_shift_table",
+    "before_proj": "proj_in",
+    "after_proj": "proj_out",
+    **blocks("self_attn", "attn1", _ATTENTION),
+    **blocks("cross_attn", "attn2", _ATTENTION),
+}
 NAMES = Names(
     {
         "time_embedding.0": f"{_EMBEDDER}.time_embedder.linear_1",
@@ -34,14 +46,21 @@ NAMES = Names(
         "img_emb.emb_pos": f"{_EMBEDDER}.image_embedder.pos_embed",
         "head.head": "proj_out",
         "head.modulation": "scale_shift_table",
-        **{name: name for name in (
-            "patch_embedding", "vace_patch_embedding", "ref_conv", "control_adapter.conv",
-            "control_adapter.residual_blocks.*.conv1", "control_adapter.residual_blocks.*.conv2",
-        )},
+        **{
+            name: name
+            for name in (
+                "patch_embedding",
+                "vace_patch_embedding",
+                "ref_conv",
+                "control_adapter.conv",
+                "control_adapter.residual_blocks.*.conv1",
+                "control_adapter.residual_blocks.*.conv2",
+            )
+        },
         **blocks("blocks.*", "blocks.*", _BLOCK),
         **blocks("vace_blocks.*", "vace_blocks.*", _BLOCK),
     }
-)  # fmt: skip
+)
 """The names of Wan-Video/Wan2.1 (wan/modules/model.py, vace_model.py), and those of WanTransformer3DModel."""
 
 

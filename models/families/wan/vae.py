@@ -29,13 +29,23 @@ STD_48 = (
 )  # fmt: skip
 """Of the latents of Wan 2.2's VAE, by channel."""
 
-_RESIDUAL = {"residual.0": "norm1", "residual.2": "conv1", "residual.3": "norm2", "residual.6": "conv2",
-             "shortcut": "conv_shortcut"}  # fmt: skip
+_RESIDUAL = {
+    "residual.0": "norm1",
+    "residual.2": "conv1",
+    "residual.3": "norm2",
+    "residual.6": "conv2",
+    "shortcut": "conv_shortcut",
+}
 _VAE_TOP = {
-    "conv1": "quant_conv", "conv2": "post_quant_conv",
-    "encoder.conv1": "encoder.conv_in", "encoder.head.0": "encoder.norm_out", "encoder.head.2": "encoder.conv_out",
-    "decoder.conv1": "decoder.conv_in", "decoder.head.0": "decoder.norm_out", "decoder.head.2": "decoder.conv_out",
-}  # fmt: skip
+    "conv1": "quant_conv",
+    "conv2": "post_quant_conv",
+    "encoder.conv1": "encoder.conv_in",
+    "encoder.head.0": "encoder.norm_out",
+    "encoder.head.2": "encoder.conv_out",
+    "decoder.conv1": "decoder.conv_in",
+    "decoder.head.0": "decoder.norm_out",
+    "decoder.head.2": "decoder.conv_out",
+}
 _MIDDLE = {"0": "resnets.0", "1": "attentions.0", "2": "resnets.1"}
 
 
@@ -57,9 +67,11 @@ def _vae_name(name: str, period: int) -> str:
         return f"{m[1]}.mid_block.{_MIDDLE[m[2]]}.{inner}.{kind}" if inner else ""
     if m := re.fullmatch(r"(encoder|decoder)\.(down|up)samples\.(\d+)\.\w+samples\.(\d+)\.(.+)", stem):  # Wan 2.2
         block = f"{m[1]}.{m[2]}_blocks.{m[3]}"
-        return f"{block}.resnets.{m[4]}.{_RESIDUAL[m[5]]}.{kind}" if m[5] in _RESIDUAL else (
-            f"{block}.{m[2]}sampler.{m[5]}.{kind}"
-        )  # fmt: skip
+        return (
+            f"{block}.resnets.{m[4]}.{_RESIDUAL[m[5]]}.{kind}"
+            if m[5] in _RESIDUAL
+            else (f"{block}.{m[2]}sampler.{m[5]}.{kind}")
+        )
     if m := re.fullmatch(r"encoder\.downsamples\.(\d+)\.(.+)", stem):
         return f"encoder.down_blocks.{m[1]}.{_RESIDUAL.get(m[2], m[2])}.{kind}"
     if m := re.fullmatch(r"decoder\.upsamples\.(\d+)\.(.+)", stem):

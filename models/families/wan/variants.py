@@ -60,8 +60,13 @@ def call_vace(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residua
 def _recommend_5b(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps of UniPC at cfg 5, shift 8; 1280 x 704, 121 frames at 24 a second."""
     return recommend(network) | {
-        "steps": 20, "cfg": 5.0, "width": 1280, "height": 704, "length": 121, "fps": 24.0,
-    }  # fmt: skip
+        "steps": 20,
+        "cfg": 5.0,
+        "width": 1280,
+        "height": 704,
+        "length": 121,
+        "fps": 24.0,
+    }
 
 
 WAN_5B = replace(

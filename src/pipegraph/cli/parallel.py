@@ -59,14 +59,26 @@ class Process:
         if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
             return "cpu"
         if self.count > (there := torch.cuda.device_count()):
-            raise GraphError([_bad(f"{self.count} processes need a GPU each", got=f"{there} GPUs",
-                                   hint="Ask for fewer, or for --device cpu.")])  # fmt: skip
+            raise GraphError(
+                [
+                    _bad(
+                        f"{self.count} processes need a GPU each",
+                        got=f"{there} GPUs",
+                        hint="Ask for fewer, or for --device cpu.",
+                    )
+                ]
+            )
         return f"cuda:{self.rank}"
 
     def tell(self, found: Sequence[Problem], code: int, where: str = "") -> None:
         """Leave a note of what went wrong."""
-        note = {"time": time.time(), "rank": self.rank, "where": where, "code": code,
-                "problems": [p.as_dict() for p in found]}  # fmt: skip
+        note = {
+            "time": time.time(),
+            "rank": self.rank,
+            "where": where,
+            "code": code,
+            "problems": [p.as_dict() for p in found],
+        }
         (self.folder / f"{self.rank}.failed").write_text(json.dumps(note), encoding="utf-8")
 
 
@@ -100,12 +112,22 @@ def check(checked: CheckedGraph, source: str, device: str) -> None:
             found.append(_bad("it may or may not run; several processes can share only what runs for certain", node))
         for id in sorted(_upstream(checked, [node.id], lazy=True)):
             if checked.nodes[id].entry.spec.effect in ("writes", "volatile"):
-                found.append(_bad(f'every process runs what it needs, and "{id}" must run once: it saves, or gives '
-                                  "something else each time", node))  # fmt: skip
+                found.append(
+                    _bad(
+                        f'every process runs what it needs, and "{id}" must run once: it saves, or gives '
+                        "something else each time",
+                        node,
+                    )
+                )
         for loader, facts in _loaders(checked, node):
             if facts and not facts.get("parallel"):
-                found.append(_bad(f'several processes cannot share the work of the model of "{loader}" yet; they can '
-                                  "that of Wan's models", node))  # fmt: skip
+                found.append(
+                    _bad(
+                        f'several processes cannot share the work of the model of "{loader}" yet; they can '
+                        "that of Wan's models",
+                        node,
+                    )
+                )
     if found:
         raise GraphError(found)
 
