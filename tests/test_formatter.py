@@ -7,7 +7,7 @@ import re
 from tests.test_layers import ROOT, files
 
 MOST = 60
-"""How many tables and signatures of kernels may be laid out by hand; each costs twenty lines and more when formatted."""
+"""How many tables and signatures of kernels may be laid out by hand; each is 20 lines longer when formatted."""
 
 
 def test_few_places_are_laid_out_by_hand() -> None:
