@@ -66,7 +66,7 @@ def bare(model: Model, positive: list[Any], negative: list[Any], latent: dict[st
     b, c, h, w = x.shape
     for s, to in pairwise(sigmas):
         tokens = x.reshape(b, c, h // 2, 2, w // 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(b, h * w // 4, c * 4)
-        flow = model.network(hidden_states=torch.cat([tokens, tokens]), timestep=s.repeat(2 * b), **inputs)[0]
+        flow = model.loaded.network(hidden_states=torch.cat([tokens, tokens]), timestep=s.repeat(2 * b), **inputs)[0]
         flow = flow.reshape(2 * b, h // 2, w // 2, c, 2, 2).permute(0, 3, 1, 4, 2, 5).reshape(2 * b, c, h, w)
         x = x + torch.lerp(flow[b:], flow[:b], CFG) * (to - s)
     return model.process_out(x)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .loaded import Loaded
 from .media.image_ops import Crop
 
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -32,19 +32,16 @@ class Seen:
 class ClipVision:
     """A loaded vision model. Never changed."""
 
-    network: Any
-    device: torch.device
-    dtype: torch.dtype
-    name: str = ""
+    loaded: Loaded
 
     @torch.no_grad()
     def encode(self, image: Tensor, crop: Crop) -> Seen:
         """What the model sees in pictures [B, H, W, C] in 0..1; ``crop`` as for :func:`fitted`."""
-        pixels = fitted(image, self.network.config.image_size, crop)
-        siglip = self.network.config.model_type == "siglip_vision_model"
+        pixels = fitted(image, self.loaded.config.image_size, crop)
+        siglip = self.loaded.config.model_type == "siglip_vision_model"
         mean, std = (pixels.new_tensor(v)[:, None, None] for v in ((_HALF, _HALF) if siglip else (_MEAN, _STD)))
-        given = ((pixels - mean) / std).to(self.device, self.dtype)
-        out = self.network(pixel_values=given, output_hidden_states=True)
+        with self.loaded.resident() as network:
+            out = network(pixel_values=self.loaded.inputs((pixels - mean) / std), output_hidden_states=True)
         last = out.last_hidden_state if siglip else out.hidden_states[-1]
         return Seen(last.float().cpu(), out.hidden_states[-2].float().cpu())
 

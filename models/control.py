@@ -7,12 +7,12 @@ keeping its proportions, and cut at the centre. One hint serves a whole batch; s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .family import Family
+from .loaded import Loaded
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from .vae.image import Vae
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 class ControlNet:
     """A loaded ControlNet."""
 
-    network: Any
+    loaded: Loaded
     family: Family
-    device: torch.device
-    dtype: torch.dtype
-    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)

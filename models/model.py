@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .control import Control, ControlNet
 from .family import Family, Inputs, LatentFormat
+from .loaded import Loaded
 
 if TYPE_CHECKING:
     from .adapters.lora import Lora
@@ -92,18 +93,14 @@ class Patch(Protocol):
 class Model:
     """A diffusion network ready to be sampled. Never changed: ``with_...`` gives a new value on the same weights."""
 
-    network: Any
-    """diffusers' module; its weights belong to the cache and are not edited."""
+    loaded: Loaded
+    """Its network; states stay float32 whatever it computes in."""
     family: Family
     sampling: ModelSampling
     latent: LatentFormat
-    device: torch.device
-    dtype: torch.dtype
-    """What the network computes in; states stay float32."""
     loras: tuple[tuple[Lora, float], ...] = ()
     recommended: Mapping[str, Any] = field(default_factory=dict)
     """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
-    name: str = ""
     patches: tuple[Patch, ...] = ()
     guidance: tuple[Guidance, ...] = ()
     """What is changed in how its predictions become one, in this order."""
@@ -118,7 +115,8 @@ class Model:
 
     def with_lora(self, lora: Lora, strength: float) -> Model:
         """The same with one LoRA more."""
-        return replace(self, network=lora.changed(self.network, strength), loras=(*self.loras, (lora, strength)))
+        changed = self.loaded.with_network(lora.changed(self.loaded.network, strength))
+        return replace(self, loaded=changed, loras=(*self.loras, (lora, strength)))
 
     def process_in(self, latent: Tensor) -> Tensor:
         """VAE latent z to the state the network knows: (z - shift) * scale."""
@@ -132,7 +130,7 @@ class Model:
         """A VAE latent, or several, as the network knows them."""
         if isinstance(latent, tuple):
             return tuple(map(self._known, latent))
-        return self.process_in(latent.to(self.device))
+        return self.process_in(latent.to(self.loaded.device))
 
     @torch.no_grad()
     def prepare(self, conditioning: Sequence[Any], x: Tensor) -> list[Prepared]:
@@ -141,17 +139,19 @@ class Model:
         Raises:
             ValueError: text or hints for another number of pictures than x has, or what the family lacks.
         """
-        return [self._prepare(text, extras, x) for text, extras in conditioning]
+        with self.loaded.resident() as network:
+            return [self._prepare(network, text, extras, x) for text, extras in conditioning]
 
-    def _prepare(self, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Prepared:
+    def _prepare(self, network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Prepared:
         area = extras.get("area")
         whole = Prepared(Inputs({}), extras.get("strength", 1.0), area, extras.get("mask"))
-        part = whole.crop(x).to(self.device)
+        device = self.loaded.device
+        part = whole.crop(x).to(device)
         latents = {k: v for k in VAE_LATENTS if (v := extras.get(k)) is not None}
         extras = {**extras, **{k: self._known(v) for k, v in latents.items()}}
-        text = _rows("text", text, len(x)).to(self.device, self.dtype)
-        inputs = self.family.prepare(self.network, text, extras, part)
-        inputs = Inputs({k: _rows(k, v, len(x)).to(self.device) for k, v in inputs.batched.items()}, inputs.shared)
+        text = self.loaded.inputs(_rows("text", text, len(x)))
+        inputs = self.family.prepare(network, text, extras, part)
+        inputs = Inputs({k: _rows(k, v, len(x)).to(device) for k, v in inputs.batched.items()}, inputs.shared)
         return replace(
             whole,
             inputs=inputs,
@@ -163,9 +163,9 @@ class Model:
     def _prepare_control(self, control: Control, x: Tensor) -> PreparedControl:
         if control.net.family is not self.family:
             wanted, got = self.family.title, control.net.family.title
-            raise ValueError(f"ControlNet {control.net.name} is for {got}, the model is {wanted}")
+            raise ValueError(f"ControlNet {control.net.loaded.name} is for {got}, the model is {wanted}")
         assert self.family.prepare_hint  # a family without has no ControlNets
-        hint = _rows("hint pictures", self.family.prepare_hint(control, x), len(x)).to(self.device, control.net.dtype)
+        hint = control.net.loaded.inputs(_rows("hint pictures", self.family.prepare_hint(control, x), len(x)))
         start, end = self._sigma(control.start_percent), self._sigma(control.end_percent)
         return PreparedControl(control.net, hint, control.strength, start, end)
 
@@ -197,59 +197,75 @@ class Model:
             float(sigma.max()),
             frozenset(tuple(id(prepared[i]) for i in members) for members in groups.values()),
         )
-        with self._adapted():
+        with self.loaded.resident() as network, self._adapted():
             for members in groups.values():
-                found = self._predict_together(x, sigma, [prepared[i] for i in members], cached, reused=reused)
+                found = self._predict_together(network, x, sigma, [prepared[i] for i in members], cached, reused=reused)
                 denoised.update(zip(members, torch.split(found, len(x)), strict=True))
         if cached is not None and not reused:
             cached.end()
         return [denoised[i] for i in range(len(prepared))]
 
     def _predict_together(
-        self, x: Tensor, sigma: Tensor, entries: Sequence[Prepared], cached: CachedRun | None, *, reused: bool
+        self,
+        network: Any,
+        x: Tensor,
+        sigma: Tensor,
+        entries: Sequence[Prepared],
+        cached: CachedRun | None,
+        *,
+        reused: bool,
     ) -> Tensor:
         """One call of the network for entries of equal keys; x0 [entries * B, C, h, w]."""
         count, first = len(entries), entries[0]
         part = first.crop(x)
         sigma = first.crop(sigma) if sigma.ndim > 1 else sigma
-        state = self.sampling.network_input(sigma, part).to(self.device, self.dtype)
+        state = self.loaded.inputs(self.sampling.network_input(sigma, part))
         state = state.repeat(count, *[1] * (x.ndim - 1))
         key = tuple(id(e) for e in entries)
         if cached is not None and reused:
             output = cached.reuse(key, state).to(x.device)
         else:
-            output = self._ask(state, sigma, entries).to(x.device)
+            output = self._ask(network, state, sigma, entries).to(x.device)
             if cached is not None:
                 cached.learn(key, state.to(x.device), output)
         return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
 
-    def _ask(self, state: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
+    def _ask(self, network: Any, state: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
         """The network's output for entries of equal keys, float32 of the state's shape."""
         count, first = len(entries), entries[0]
-        timestep = self.sampling.timestep(sigma).to(self.device).repeat(count, *[1] * (sigma.ndim - 1))
+        timestep = self.sampling.timestep(sigma).to(state.device).repeat(count, *[1] * (sigma.ndim - 1))
         batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
         inputs = Inputs(batched, first.inputs.shared)
-        residuals = self._residuals(state, timestep, inputs, entries, float(sigma.max())) if first.controls else {}
+        residuals = {}
+        if first.controls:
+            residuals = self._residuals(network, state, timestep, inputs, entries, float(sigma.max()))
         with ExitStack() as around:
             for patch in (*self.patches, *first.patches):
                 around.enter_context(patch.around(self, state))
-            return self.family.call(self.network, state, timestep, inputs, residuals).float()
+            return self.family.call(network, state, timestep, inputs, residuals).float()
 
     def _residuals(
-        self, state: Tensor, timestep: Tensor, inputs: Inputs, entries: Sequence[Prepared], sigma: float
+        self,
+        network: Any,
+        state: Tensor,
+        timestep: Tensor,
+        inputs: Inputs,
+        entries: Sequence[Prepared],
+        sigma: float,
     ) -> dict[str, list[Tensor]]:
         """The summed residuals of all controls that act at this noise level."""
         total: dict[str, list[Tensor]] = {}
         for i, control in enumerate(entries[0].controls):
             if not control.acts(sigma):
                 continue
-            hint, net = torch.cat([e.controls[i].hint for e in entries]), control.net
-            given = Inputs({k: v.to(net.dtype) for k, v in inputs.batched.items()}, inputs.shared)
+            hint, loaded = torch.cat([e.controls[i].hint for e in entries]), control.net.loaded
+            control_inputs = Inputs({k: v.to(loaded.dtype) for k, v in inputs.batched.items()}, inputs.shared)
             assert self.family.control
-            found = self.family.control(
-                net.network, self.network, state.to(net.dtype), timestep, given, hint, control.strength
-            )
-            for name, samples in found.items():
+            with loaded.resident() as control_network:
+                residuals = self.family.control(
+                    control_network, network, loaded.inputs(state), timestep, control_inputs, hint, control.strength
+                )
+            for name, samples in residuals.items():
                 samples = [s.to(state.dtype) for s in samples]
                 total[name] = [a + b for a, b in zip(total[name], samples, strict=True)] if name in total else samples
         return total
@@ -260,7 +276,7 @@ class Model:
             return nullcontext()
         from .adapters.lora import active
 
-        return active(self.network, self.loras)
+        return active(self.loaded.network, self.loras)
 
 
 def _rows(what: str, tensor: Tensor, count: int) -> Tensor:

@@ -115,12 +115,12 @@ class Rollout:
         return clip
 
     def _memory(self, denoise: GuidedDenoiser, x: Tensor, cells: int) -> Memory:
-        network: Any = denoise.model.network
+        network: Any = denoise.model.loaded.network
         name, config = type(network).__name__, network.config
         if name != "WanTransformer3DModel" or config.in_channels != x.shape[1] or config.image_dim is not None:
             raise ValueError(
-                f"{denoise.model.name or name} cannot make a clip chunk by chunk: that needs a causal Wan model for "
-                "text to video (Self Forcing, CausVid, Causal Forcing)"
+                f"{denoise.model.loaded.name or name} cannot make a video chunk by chunk: it needs a causal Wan model "
+                "for text to video (Self Forcing, CausVid, Causal Forcing)"
             )
         if getattr(network, "_parallel_config", None) is not None:
             raise ValueError("a clip made chunk by chunk cannot be shared by several processes: leave out --parallel")
@@ -168,5 +168,5 @@ def begins_with(model: Model, clips: int) -> Tensor | None:
     """The state of the frames that the model's clips begin with [clips, C, n, h, w], None if there are none."""
     if model.begins_with is None:
         return None
-    first = model.process_in(model.begins_with.to(model.device, torch.float32))
+    first = model.process_in(model.begins_with.to(model.loaded.device, torch.float32))
     return first.expand(clips, -1, -1, -1, -1)

@@ -54,12 +54,12 @@ class RolloutFrames(DecodedFrames):
             yield model.process_out(first)[0].cpu()
 
         def state(start: int, end: int) -> Tensor:
-            clean = self.latent[:, :, start:end].to(model.device, torch.float32)
+            clean = self.latent[:, :, start:end].to(model.loaded.device, torch.float32)
             clean = model.process_in(clean) if filled else clean
             noise = torch.zeros_like(clean) if self.noise.silent else drawn(clean)
             return model.sampling.noise_scaling(float(levels[0]), noise, clean, max_denoise=not filled)
 
-        denoise = self.guider.denoiser(self.latent.new_zeros(1, size[1], 1, *size[3:], device=model.device))
+        denoise = self.guider.denoiser(self.latent.new_zeros(1, size[1], 1, *size[3:], device=model.loaded.device))
         for part in self.rollout.parts(denoise, size[2], state, levels, drawn):
             if part.finished:
                 yield model.process_out(part.step.denoised)[0].cpu()

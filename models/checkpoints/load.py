@@ -13,6 +13,7 @@ from ..clip_vision import ClipVision
 from ..control import ControlNet
 from ..families import FAMILIES
 from ..family import EncoderFacts, Family
+from ..loaded import Loaded
 from ..loading.card import component, read_card
 from ..loading.detect import Part
 from ..loading.header_values import LoadError
@@ -92,14 +93,17 @@ def load_vae(name: str, place: Place) -> Vae:
 
 def load_control_net(name: str, place: Place) -> ControlNet:
     """A ControlNet: a file or a component folder."""
-    found = part(resolve("controlnet", name), "controlnet")
-    return ControlNet(build(found, place.device, place.dtype), found.family, place.device, place.dtype, name)
+    network = part(resolve("controlnet", name), "controlnet")
+    return ControlNet(_loaded(network, place, name), network.family)
 
 
 def load_clip_vision(name: str, place: Place) -> ClipVision:
     """A CLIP vision model: a file, a component folder, or that part of a pipeline folder."""
-    found = part(resolve("clip_vision", name), "clip_vision")
-    return ClipVision(build(found, place.device, place.dtype), place.device, place.dtype, name)
+    return ClipVision(_loaded(part(resolve("clip_vision", name), "clip_vision"), place, name))
+
+
+def _loaded(network: Part, place: Place, name: str) -> Loaded:
+    return Loaded(build(network, place.device, place.dtype), place.device, place.dtype, name)
 
 
 def _encoder_parts(path: Path) -> dict[str, Part]:
@@ -108,15 +112,13 @@ def _encoder_parts(path: Path) -> dict[str, Part]:
 
 def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
     family = found.family
+    network = share(build(found, place.device, place.dtype, place.quantize), found.network.context_parallel)
     return Model(
-        network=share(build(found, place.device, place.dtype, place.quantize), found.network.context_parallel),
+        loaded=Loaded(network, place.device, place.dtype, name),
         family=family,
         sampling=family.sampling(found.config, scheduler),
         latent=family.latent,
-        device=place.device,
-        dtype=place.dtype,
         recommended=family.recommend(found.config) | dict(card.get("recommend", {})),
-        name=name,
     )
 
 
@@ -129,7 +131,7 @@ def _vae(found: Part, place: Place, name: str = "") -> Vae:
     module, _, cls = facts.value.partition(":")
     dtype = torch.float32 if facts.float32 or facts.keeps_float32 else place.dtype
     value: type[Vae] = imported(module, cls)
-    return value(network, latent, place.device, dtype, name)
+    return value(Loaded(network, place.device, dtype, name), latent)
 
 
 def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:

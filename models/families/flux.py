@@ -123,7 +123,7 @@ def prepare_hint(control: Control, x: Tensor) -> Tensor:
     """The hint picture, scaled to cover x's latent grid and cut at the centre, through the VAE, packed."""
     if control.vae is None:
         raise ValueError("a FLUX ControlNet reads its hint through the VAE: connect `vae` of ControlNetApplyAdvanced")
-    if getattr(control.net.network, "union", False):
+    if getattr(control.net.loaded.network, "union", False):
         raise ValueError("this is a union ControlNet, which must be told the kind of its hint; not supported yet")
     sides = [math.ceil(side / PATCH) * PATCH for side in x.shape[-2:]]
     return pack(control.vae.latent.process_in(control.encoded(*sides)))

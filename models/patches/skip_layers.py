@@ -63,7 +63,10 @@ class SkipLayers:
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
         """Leave the blocks out of the calls inside a ``with``, in this thread (context) only."""
-        blocks, returned = frozenset(getattr(model.network, key)[i] for key, i in self.layers), dict(self.returned)
+        blocks, returned = (
+            frozenset(getattr(model.loaded.network, key)[i] for key, i in self.layers),
+            dict(self.returned),
+        )
         for block in blocks:
             if not isinstance(vars(block).get("forward"), _Held):
                 block.forward = _Held(_forward, block, returned[type(block).__name__])

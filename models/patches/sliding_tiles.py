@@ -65,7 +65,7 @@ class SlidingTiles:
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
         """Let the self-attentions of one call see their windows only; the first call of a run is measured."""
-        config = model.network.config
+        config = model.loaded.network.config
         patch = (config.patch_size_t, *[config.patch_size] * 2) if self.text else config.patch_size
         grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))
         found, loss = findings(), None

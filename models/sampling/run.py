@@ -127,7 +127,7 @@ def _run(
     else:
         given = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
-    start_noise = noise.generate_noise({**latent, "samples": given}).to(model.device)
+    start_noise = noise.generate_noise({**latent, "samples": given}).to(model.loaded.device)
     clean = _state(model, given, shapes)
     first, last = float(levels[0]), float(levels[-1])
     max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
@@ -136,10 +136,10 @@ def _run(
     denoise: GuidedDenoiser | MaskedDenoiser | KeepingDenoiser = denoiser
     original = original_of(latent)
     if original is not None:
-        given, start_noise = original["samples"], original["noise"].to(model.device)
+        given, start_noise = original["samples"], original["noise"].to(model.loaded.device)
         clean = _state(model, given, shapes)
     elif latent.get("noise_mask") is not None and sampler.fresh_mask_noise and not noise.silent:
-        start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.device)
+        start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.loaded.device)
     if latent.get("noise_mask") is not None:
         mask = fit_mask(latent["noise_mask"], x)
         if model.family.token_times:
@@ -173,7 +173,7 @@ def _run(
 def _state(model: Model, samples: Tensor, shapes: Any) -> Tensor:
     """Latents of a VAE in the numbers of the model, on its device."""
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
-    state = samples.to(model.device, torch.float32)
+    state = samples.to(model.loaded.device, torch.float32)
     state = model.process_in(state) if is_filled(samples) else state
     return model.sampling.carried(state, shapes) if shapes and isinstance(model.sampling, JointFlow) else state
 

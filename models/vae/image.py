@@ -6,9 +6,8 @@ Each picture of a batch is coded by itself, so it does not depend on the others.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor
 from pipegraph.generators import finish
 
 from ..family import LatentFormat
+from ..loaded import Loaded
 
 Warn = Callable[[str], None]
 Step = tuple[int, int]
@@ -27,13 +27,9 @@ Step = tuple[int, int]
 class Vae:
     """A loaded autoencoder. Never changed."""
 
-    network: Any
-    """diffusers' AutoencoderKL."""
+    loaded: Loaded
+    """Its network: diffusers' AutoencoderKL, or the family's."""
     latent: LatentFormat
-    device: torch.device
-    dtype: torch.dtype
-    name: str = ""
-    _exact: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         """Latents z of pictures [B, H, W, 3] in 0..1 whose sides are multiples of ``latent.downscale``.
@@ -113,24 +109,29 @@ class Vae:
         """Run the network; a result that is not finite is made again in float32, and if that fails, is an error."""
         if not bool(x.isfinite().all()):
             raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
-        with torch.autocast(self.device.type, enabled=False):
-            found = code(self.network, x.to(self.device, self.dtype)).float().cpu()
-            if self.dtype != torch.float32 and not bool(found.isfinite().all()):
-                warn(f"{what} in {str(self.dtype).removeprefix('torch.')} overflows; made again in float32")
-                found = code(self._in_float32(), x.to(self.device, torch.float32)).cpu()
-        if not bool(found.isfinite().all()):
-            raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
-        return found
+        for loaded in self._precisions():
+            if loaded is not self.loaded:
+                warn(f"{what} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
+            with torch.autocast(loaded.device.type, enabled=False), loaded.resident() as network:
+                result = code(network, loaded.inputs(x)).float().cpu()
+            if bool(result.isfinite().all()):
+                return result
+        raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
 
-    def _in_float32(self) -> Any:
-        """A float32 copy of the network, made once."""
-        if not self._exact:
-            self._exact.append(copy.deepcopy(self.network).float())
-        return self._exact[0]
+    def _precisions(self) -> Iterator[Loaded]:
+        """The network, then a float32 copy of it if it computes in half precision."""
+        yield self.loaded
+        if self.loaded.dtype != torch.float32:
+            yield self.loaded.in_float32()
 
 
 class NotFinite(ValueError):
     """A picture or latent holds NaN or infinity."""
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """``float16`` of ``torch.float16``."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _each(

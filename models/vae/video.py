@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.models.vae.image import NotFinite, Step, Vae, Warn, tile_fade, tile_starts
+from pipegraph.models.vae.image import NotFinite, Step, Vae, Warn, dtype_name, tile_fade, tile_starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +57,31 @@ class VideoVae(Vae):
         done, what = 0, "decoding"
         if not bool(latent.isfinite().all()):
             raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
-        for dtype in dict.fromkeys((self.dtype, torch.float32)):
-            network = self.network if dtype == self.dtype else self._in_float32()
+        for loaded in self._precisions():
+            if loaded is not self.loaded:
+                warn(f"{what} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
             whole = True
-            for number, part in enumerate(self._stream(network, latent[None].to(self.device, dtype), tile, overlap)):
-                if not bool(part.isfinite().all()):
-                    whole = False
-                    break
-                if number >= done:
-                    done = number + 1
-                    yield ((part + 1) / 2).clamp(0, 1)[0].movedim(0, -1).contiguous()
+            with loaded.resident() as network:
+                for number, part in enumerate(self._stream(network, loaded.inputs(latent[None]), tile, overlap)):
+                    if not bool(part.isfinite().all()):
+                        whole = False
+                        break
+                    if number >= done:
+                        done = number + 1
+                        yield ((part + 1) / 2).clamp(0, 1)[0].movedim(0, -1).contiguous()
             if whole:
                 return
-            if dtype != torch.float32:
-                warn(f"{what} in {str(dtype).removeprefix('torch.')} overflows; made again in float32")
         raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
 
     def stream(self, latents: Iterable[Tensor]) -> Iterator[Tensor]:
         """The frames [n, H, W, 3] of one clip whose latents z [C, t, h, w] come piece by piece: 1, then 4 at a time."""
-        memory = self._memory(self.network)
+        memory = self._memory(self.loaded.network)
         for z in latents:
-            for cell in z[None].to(self.device, self.dtype).split(1, dim=2):
-                with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            for cell in self.loaded.inputs(z[None]).split(1, dim=2):
+                with torch.no_grad(), torch.autocast(cell.device.type, enabled=False), self.loaded.resident():
                     part = memory.decode(cell).float().cpu()
                 if not bool(part.isfinite().all()):
-                    dtype = str(self.dtype).removeprefix("torch.")
+                    dtype = dtype_name(self.loaded.dtype)
                     raise NotFinite(f"decoding in {dtype} gives NaN or infinity: try fp32 or bf16")
                 yield ((part + 1) / 2)[0].movedim(0, -1).contiguous()
 
@@ -117,7 +117,7 @@ class VideoVae(Vae):
         places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
         memories = [self._memory(network) for _ in places]
         for frame in z.split(1, dim=2):
-            with torch.autocast(self.device.type, enabled=False):
+            with torch.autocast(z.device.type, enabled=False):
                 found = blended(frame, places, tile, overlap, [memory.decode for memory in memories])
             yield found
 

@@ -68,7 +68,7 @@ def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
         for remark in getattr(getattr(getattr(encoder, "llm", None), "tokenizer", None), "remarks", ()):
             ctx.warn(remark)
 
-    networks = {} if model is None else {"model": model.network}
+    networks = {} if model is None else {"model": model.loaded.network}
     networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}
     if found := noted(networks):
         ctx.note("weights", found)

@@ -25,9 +25,9 @@ def quantize_model(model: Model, ctx: RunContext, format: Literal["q8", "fp8", "
     from pipegraph.models.families import facts_of
     from pipegraph.models.quantize import noted, quantized
 
-    network = quantized(model.network, format, facts_of(model.network).fragile)
+    network = quantized(model.loaded.network, format, facts_of(model.loaded.network).fragile)
     ctx.note("weights", noted({"model": network}))
-    return replace(model, network=network)
+    return replace(model, loaded=model.loaded.with_network(network))
 
 
 @node("QuantizeCLIP", category="advanced/model", title="Quantize CLIP")

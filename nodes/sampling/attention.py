@@ -42,6 +42,6 @@ def sliding_tile_attention(
     from pipegraph.models.patches.sliding_tiles import SlidingTiles
 
     tile, window = (tile_frames, tile_height, tile_width), (window_frames, window_height, window_width)
-    tiles = SlidingTiles.of(model.network, tile, window)
+    tiles = SlidingTiles.of(model.loaded.network, tile, window)
     others = tuple(p for p in model.patches if not isinstance(p, SlidingTiles))
     return replace(model, patches=(*others, tiles))

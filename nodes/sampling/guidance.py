@@ -118,7 +118,7 @@ def unet_temporal_attention_multiply(
         cross_temporal: Of attention from time to text.
     """
     if {self_structural, self_temporal, cross_structural, cross_temporal} != {1.0}:
-        name = type(model.network).__name__
+        name = type(model.loaded.network).__name__
         ctx.warn(f"{name} is no U-Net with layers for time of their own: its attention stays as it is")
     return model
 
@@ -128,7 +128,7 @@ def _skipped(model: Any, ctx: RunContext, double: str, single: str) -> SkipLayer
     from pipegraph.models.patches.skip_layers import SkipLayers
 
     numbers = ([int(n) for n in re.findall(r"\d+", layers)] for layers in (double, single))
-    patch, told = SkipLayers.of(model.network, model.family.network.blocks, *numbers)
+    patch, told = SkipLayers.of(model.loaded.network, model.family.network.blocks, *numbers)
     for sentence in told:
         ctx.warn(sentence)
     return patch

@@ -40,6 +40,6 @@ def scale_rope(
     """
     from pipegraph.models.families.wan.positions import ScaledPositions
 
-    positions = ScaledPositions.of(model.network, (scale_t, scale_y, scale_x), (shift_t, shift_y, shift_x))
+    positions = ScaledPositions.of(model.loaded.network, (scale_t, scale_y, scale_x), (shift_t, shift_y, shift_x))
     others = tuple(p for p in model.patches if not isinstance(p, ScaledPositions))
     return replace(model, patches=(*others, positions))

@@ -94,8 +94,8 @@ def test_a_flux_in_blocks(bfl: Mapping[str, Tensor], config: dict[str, str], mod
     true = write(models / "diffusion_models/flux.gguf", bfl, matrices("Q4_0", 32), **config)
     save_file(true, models / "diffusion_models/true.safetensors", config)
     model, exact = load_model("flux.gguf", place), load_model("true.safetensors", place)
-    same_weights(model.network, exact.network)
-    assert formats(model.network) == {"gguf-q4_0"}
+    same_weights(model.loaded.network, exact.loaded.network)
+    assert formats(model.loaded.network) == {"gguf-q4_0"}
     assert (predict(model) - predict(exact)).abs().max() < 2e-5
 
 
@@ -113,9 +113,9 @@ def test_a_mixture_of_all_types(bfl: Mapping[str, Tensor], config: dict[str, str
 
     true = write(models / "diffusion_models/flux.gguf", bfl, choose, **config)
     save_file(true, models / "diffusion_models/true.safetensors", config)
-    network = load_model("flux.gguf", place).network
+    network = load_model("flux.gguf", place).loaded.network
     assert formats(network) == {f"gguf-{k.lower()}" for k in LAYOUTS if k != "Q4_0"} | {"plain"}
-    same_weights(network, load_model("true.safetensors", place).network)
+    same_weights(network, load_model("true.safetensors", place).loaded.network)
 
 
 def test_weights_are_the_bytes_of_the_file(
@@ -123,7 +123,7 @@ def test_weights_are_the_bytes_of_the_file(
 ) -> None:
     file = models / "diffusion_models/flux.gguf"
     write(file, bfl, matrices("Q4_0", 32), **config)
-    network = load_model("flux.gguf", place).network
+    network = load_model("flux.gguf", place).loaded.network
     weights = [m.weight for n, m in network.named_modules() if isinstance(m, nn.Linear) and n != "norm_out.linear"]
     assert {w.data.untyped_storage().nbytes() for w in weights if isinstance(w, GgufWeight)} == {file.stat().st_size}
     assert network.pipegraph_nbytes < 0.2 * sum(t.nbytes for t in bfl.values())

@@ -74,7 +74,7 @@ def inputs(model: Model) -> dict[str, Tensor]:
     states = []
     for now, then in itertools.pairwise([1.0, 0.8, 0.6, 0.4]):
         states.append((x, torch.full((len(x),), now)))
-        x = x + (then - now) * run(model.network, given | {"hidden_states": x, "timestep": states[-1][1]})
+        x = x + (then - now) * run(model.loaded.network, given | {"hidden_states": x, "timestep": states[-1][1]})
     both = states[0], states[-1]
     twice = {k: v if k.endswith("ids") else torch.cat([v, v]) for k, v in given.items()}
     return twice | {"hidden_states": torch.cat([s for s, _ in both]), "timestep": torch.cat([t for _, t in both])}
@@ -83,11 +83,11 @@ def inputs(model: Model) -> dict[str, Tensor]:
 @pytest.fixture(scope="module")
 def effect(model: Model, inputs: dict[str, Tensor]) -> Tensor:
     """Of the shipped LoRA on the plain weights."""
-    return effect_of(model.network, model, inputs)
+    return effect_of(model.loaded.network, model, inputs)
 
 
 def packed(pack: Pack) -> nn.Module:
-    network: nn.Module = load_model("embedded/flux-tiny", Place(torch.device("cpu"), torch.float32)).network
+    network: nn.Module = load_model("embedded/flux-tiny", Place(torch.device("cpu"), torch.float32)).loaded.network
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear) and not kept(type(network).__name__, name, tuple(layer.weight.shape), "q8"):
             KernelLinear.pack(layer, pack(layer.weight.detach()))

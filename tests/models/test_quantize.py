@@ -76,8 +76,8 @@ def test_the_recipe_keeps_what_is_fragile() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_while_loading_and_afterwards_are_the_same(format: str, exact: Any) -> None:
     at_once, clip, _ = load(SHIPPED, format)
-    later = quantized(exact[0].network, format)
-    one, two = linears(at_once.network), linears(later)
+    later = quantized(exact[0].loaded.network, format)
+    one, two = linears(at_once.loaded.network), linears(later)
     assert one.keys() == two.keys()
     for name, weight in one.items():
         if isinstance(weight, QWeight):
@@ -85,12 +85,14 @@ def test_while_loading_and_afterwards_are_the_same(format: str, exact: Any) -> N
             assert all(torch.equal(t, two[name].buffers()[k]) for k, t in weight.buffers().items())
         else:
             assert torch.equal(weight, two[name])
-    told = formats(at_once.network)
+    told = formats(at_once.loaded.network)
     assert told == formats(later) and len(told["float32"]) == 16 and sum(map(len, told.values())) == len(one)
-    assert not any(isinstance(w, QWeight) for w in linears(exact[0].network).values())  # the given one is as it was
+    assert not any(
+        isinstance(w, QWeight) for w in linears(exact[0].loaded.network).values()
+    )  # the given one is as it was
     assert all(isinstance(w, QWeight) for e in clip.encoders.values() for w in linears(e.network).values())
-    assert at_once.network.pipegraph_nbytes < sum(t.nbytes for t in exact[0].network.parameters())
-    assert noted({"a": at_once.network, "b": exact[0].network}) == {"a": told}
+    assert at_once.loaded.network.pipegraph_nbytes < sum(t.nbytes for t in exact[0].loaded.network.parameters())
+    assert noted({"a": at_once.loaded.network, "b": exact[0].loaded.network}) == {"a": told}
 
 
 @pytest.mark.parametrize("format", ["q8", "w4", "fp8"])
@@ -108,7 +110,7 @@ def test_output_layers_of_language_models_get_8_bits(format: str) -> None:
 
 
 def test_what_is_packed_stays_so(exact: Any) -> None:
-    once = quantized(exact[0].network, "q8")
+    once = quantized(exact[0].loaded.network, "q8")
     assert formats(quantized(once, "w4")) == formats(once)
 
 
@@ -130,7 +132,7 @@ def test_casts_saturate() -> None:
 def test_nothing_changes_while_it_runs() -> None:
     """The same input gives the same output again, and no buffer is written to."""
     model = load_model(SHIPPED, Place(torch.device("cpu"), torch.float32, "q8"))
-    before = {n: t.clone() for n, t in model.network.state_dict().items()}
+    before = {n: t.clone() for n, t in model.loaded.network.state_dict().items()}
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(2, 16, 8, 8, generator=draw)
     text = [[torch.randn(1, 16, 128, generator=draw), {"pooled_output": torch.randn(1, 128, generator=draw)}]]
@@ -139,20 +141,22 @@ def test_nothing_changes_while_it_runs() -> None:
     alone = model.predict(x[:1], torch.tensor([0.6]), other)[0]
     assert torch.equal(model.predict(x, torch.tensor([0.6, 0.6]), first)[0], one)
     torch.testing.assert_close(alone, one[:1], rtol=1e-3, atol=1e-3)
-    after = model.network.state_dict()
+    after = model.loaded.network.state_dict()
     assert before.keys() == after.keys() and all(torch.equal(t, after[n]) for n, t in before.items())
 
 
 def nets(model: Any) -> TextToImage:
     """The networks of a loaded model as the recipe's measurements take them."""
     networks = {name: e.network for name, e in model[1].encoders.items()}
-    return TextToImage(model[0].network, networks["t5xxl"], networks["clip_l"])
+    return TextToImage(model[0].loaded.network, networks["t5xxl"], networks["clip_l"])
 
 
 def pictures(model: Any, prompts: list[str], seed: int) -> Pixels:
     """What a loaded model draws of prompts, batched, as it recommends."""
     best = json.loads((paths.EMBEDDED / "flux-tiny/card.json").read_text())["recommend"]
-    return measure.draw((nets(model), model[2].network), prompts, seed, best["steps"], best["cfg"], best["shift"])
+    return measure.draw(
+        (nets(model), model[2].loaded.network), prompts, seed, best["steps"], best["cfg"], best["shift"]
+    )
 
 
 def asked(count: int) -> tuple[list[Any], list[str]]:
@@ -247,6 +251,6 @@ def test_files_that_are_packed_already_stay_so(
 ) -> None:
     half = {n: t.to(torch.float8_e4m3fn) if n.startswith("double") and t.ndim == 2 else t for n, t in bfl.items()}
     save_file(half, models / "diffusion_models/x.safetensors", config)
-    told = formats(load_model("x.safetensors", replace(place, quantize="q8")).network)
+    told = formats(load_model("x.safetensors", replace(place, quantize="q8")).loaded.network)
     assert {k.split(",")[0] for k in told} == {"fp8", "q8", "float32"}
     assert all(n.startswith("transformer_blocks") for n in told["fp8"])

@@ -143,13 +143,13 @@ def test_every_spelling(
     """Joined and exchanged rows too: qkv is one matrix in the file, the last modulation has its halves exchanged."""
     tensors, metadata = style(bfl)
     save_file(tensors, models / "diffusion_models/x.safetensors", config | metadata)
-    network = load_model("x.safetensors", place).network
+    network = load_model("x.safetensors", place).loaded.network
     kept: list[Any] = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
     packed = [w for w in kept if isinstance(w, QWeight)]
     assert len(packed) >= 50 and {w.format for w in packed} == {format}
     assert {w.rotate for w in packed} == ({64} if style is convrot else {None})
     save_file(dict(bfl), models / "diffusion_models/true.safetensors", config)
-    true = weights(load_model("true.safetensors", place).network)
+    true = weights(load_model("true.safetensors", place).loaded.network)
     for name, found in weights(network).items():
         assert (found - true[name]).norm() <= bound * true[name].norm(), name
 
@@ -186,7 +186,7 @@ def test_as_comfy_kitchen_rotates(tmp_path: Path) -> None:
 def test_plain_fp8_stays_fp8(bfl: Mapping[str, Tensor], config: dict[str, str], models: Path, place: Place) -> None:
     cast = {n: t.to(torch.float8_e5m2 if "mlp" in n else torch.float8_e4m3fn) for n, t in bfl.items()}
     save_file(cast, models / "diffusion_models/x.safetensors", config)
-    network = load_model("x.safetensors", place).network
+    network = load_model("x.safetensors", place).loaded.network
     packed: list[Any] = [m.weight for m in network.modules() if isinstance(m, nn.Linear)]
     assert {w.data.dtype for w in packed} == {torch.float8_e4m3fn, torch.float8_e5m2}
     assert all(torch.equal(w.scale, torch.ones(())) for w in packed)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from pipegraph.generators import finish
 from pipegraph.models.families.flux import FLUX
 from pipegraph.models.family import LatentFormat
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.vae.image import Vae, fit_to_grid
 
 FORMAT = LatentFormat(channels=4, downscale=8)
@@ -29,7 +30,7 @@ class Upscaler(nn.Module):
 
 
 def vae(dtype: torch.dtype = torch.float32, gain: float = 1.0) -> Vae:
-    return Vae(Upscaler(gain).to(dtype), FORMAT, torch.device("cpu"), dtype)
+    return Vae(Loaded(Upscaler(gain).to(dtype), torch.device("cpu"), dtype), FORMAT)
 
 
 @pytest.mark.parametrize("overlap", [1, 2, 4, 7])
@@ -50,7 +51,7 @@ def test_tiles_of_a_decoder_that_sees_everything_have_no_seam() -> None:
             return (super().decode(z, return_dict)[0] - z.mean(),)
 
     smooth = torch.linspace(-1, 1, 32).expand(1, 4, 32, 32).contiguous()
-    own = Vae(Levelled(), FORMAT, torch.device("cpu"), torch.float32)
+    own = Vae(Loaded(Levelled(), torch.device("cpu"), torch.float32), FORMAT)
 
     def steepest(overlap: int) -> float:
         return float(finish(own.decode_tiled_steps(smooth, 16, overlap)).diff(dim=2).abs().max())
@@ -76,7 +77,7 @@ def test_overflow_is_made_again_in_float32() -> None:
     picture = half.decode(z, said.append)
     assert said == ["decoding picture 1 in float16 overflows; made again in float32"]
     assert (picture - vae().decode(z)).abs().max() < 2e-3
-    assert next(half.network.parameters()).dtype == torch.float16  # the value itself is not changed
+    assert next(half.loaded.network.parameters()).dtype == torch.float16  # the value itself is not changed
 
 
 def test_float32_inside_autocast_stays_float32() -> None:
@@ -92,7 +93,7 @@ def test_broken_input_and_broken_weights_are_errors() -> None:
     with pytest.raises(ValueError, match=r"picture 1: the input holds NaN.*before the VAE"):
         vae().decode(z)
     broken = vae()
-    broken.network.conv.weight.data[0] = torch.inf
+    broken.loaded.network.conv.weight.data[0] = torch.inf
     with pytest.raises(ValueError, match="even in float32"):
         broken.decode(torch.ones(1, 4, 2, 2))
 
@@ -135,7 +136,7 @@ def test_encode_equals_diffusers() -> None:
     net = AutoencoderKL(
         **blocks, up_block_types=("UpDecoderBlock2D",) * 2, block_out_channels=(8, 8), norm_num_groups=4
     ).eval()
-    own = Vae(net, LatentFormat(4, 2), torch.device("cpu"), torch.float32)
+    own = Vae(Loaded(net, torch.device("cpu"), torch.float32), LatentFormat(4, 2))
     image = torch.rand(2, 8, 12, 3)
     with torch.no_grad():
         expected = net.encode(image.movedim(-1, 1) * 2 - 1).latent_dist.mean

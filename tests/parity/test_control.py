@@ -158,7 +158,7 @@ def test_control_has_an_effect_on_both_branches_in_one_call(load: Any, net: Cont
     """Positive and negative with the same control are one call of each network."""
     ours, calls = load("dev"), []
     count: Callable[..., None] = lambda *_: calls.append(1)  # noqa: E731
-    net.network.register_forward_pre_hook(count)
+    net.loaded.network.register_forward_pre_hook(count)
     control = (Control(net, torch.ones(1, 48, 48, 3), vae=ours.vae),)
     ours.run(ours.encode(PROMPT, control=control), noise_for(1, 6, 6), ours.encode(["blue"], control=control), cfg=3.0)
     assert len(calls) == 3

@@ -327,8 +327,8 @@ def test_a_vae_alone_decodes_and_does_not_make_up_a_scale(
 def test_every_linear_layer_has_its_name_of_kohyas_files(folder: Path) -> None:
     with granted(Access.to(folder)):
         model, _, _ = load_checkpoint(checkpoint(str(folder)), CPU)
-    known = targets(model.network, FAMILIES["sdxl"])
-    layers = {n for n, m in model.network.named_modules() if isinstance(m, torch.nn.Linear)}
+    known = targets(model.loaded.network, FAMILIES["sdxl"])
+    layers = {n for n, m in model.loaded.network.named_modules() if isinstance(m, torch.nn.Linear)}
     for layer in layers:
         spelled = _unet(f"{layer}.weight").removesuffix(".weight").replace(".", "_")
         assert [target.layer for target in known[spelled]] == [layer]

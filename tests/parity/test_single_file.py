@@ -103,7 +103,9 @@ def test_all_in_one(load: Any, weights: dict[str, Tensors], models: Path, folder
     save_file(merged, models / "checkpoints/all.safetensors", configs(folders["dev"]))
     folder = load("dev")
     model, clip, vae = load_checkpoint(checkpoint("all.safetensors"), CPU)
-    assert same_weights(model.network, folder.model.network) and same_weights(vae.network, folder.vae.network)
+    assert same_weights(model.loaded.network, folder.model.loaded.network) and same_weights(
+        vae.loaded.network, folder.vae.loaded.network
+    )
     assert all(same_weights(clip.encoders[n].network, folder.clip.encoders[n].network) for n in clip.encoders)
     assert model.latent == folder.model.latent and vae.latent == folder.vae.latent
     assert recommend("all.safetensors")["steps"] == 20
@@ -127,8 +129,8 @@ def test_parts_of_their_own(load: Any, weights: dict[str, Tensors], models: Path
     for kind, name in names.items():
         save_file(weights[kind], models / f"{name}.safetensors", configs(folders["dev"]))
     folder = load("dev")
-    assert same_weights(load_model("flux1-dev.safetensors", CPU).network, folder.model.network)
-    assert same_weights(load_vae("ae.safetensors", CPU).network, folder.vae.network)
+    assert same_weights(load_model("flux1-dev.safetensors", CPU).loaded.network, folder.model.loaded.network)
+    assert same_weights(load_vae("ae.safetensors", CPU).loaded.network, folder.vae.loaded.network)
     for order in (["clip_l.safetensors", "t5xxl_fp16.safetensors"], ["t5xxl_fp16.safetensors", "clip_l.safetensors"]):
         clip = load_text_encoders("flux", order, CPU)
         assert same_weights(clip.encoders["t5xxl"].network, folder.clip.encoders["t5xxl"].network)
@@ -142,7 +144,7 @@ def test_parts_of_their_own(load: Any, weights: dict[str, Tensors], models: Path
     assert [s.split(";")[0] for s in source.completed] == [
         f"flux1-dev.safetensors holds no {kind}" for kind in ("vae", "clip", "t5")
     ]
-    assert same_weights(load_checkpoint(source, CPU)[0].network, folder.model.network)
+    assert same_weights(load_checkpoint(source, CPU)[0].loaded.network, folder.model.loaded.network)
 
 
 def test_bare_network_without_companions(weights: dict[str, Tensors], models: Path) -> None:
@@ -213,7 +215,9 @@ def _anonymous_mb() -> float:
 def test_a_whole_model_serves_every_loader(load: Any) -> None:
     model, vae = load_model("embedded/flux-tiny", CPU), load_vae("embedded/flux-tiny", CPU)
     whole, _, whole_vae = load_checkpoint(checkpoint("embedded/flux-tiny"), CPU)
-    assert same_weights(model.network, whole.network) and same_weights(vae.network, whole_vae.network)
+    assert same_weights(model.loaded.network, whole.loaded.network) and same_weights(
+        vae.loaded.network, whole_vae.loaded.network
+    )
     assert model.latent == whole.latent == vae.latent and model.sampling == whole.sampling
     assert model.recommended == whole.recommended == recommend("embedded/flux-tiny", "diffusion_models")
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pipegraph.models.families.flux import FLUX
 from pipegraph.models.family import Family, Inputs, LatentFormat
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.model import Prepared
 from pipegraph.models.sampling.model_sampling import Flow, ModelSampling
 
@@ -25,7 +26,7 @@ class ToyModel:
     sampling: ModelSampling = field(default_factory=lambda: Flow(3.0))
     latent: LatentFormat = field(default_factory=lambda: LatentFormat(4, 8, scale=0.5, shift=0.25))
     recommended: Mapping[str, Any] = field(default_factory=dict)
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    loaded: Loaded = field(default_factory=lambda: Loaded(None, torch.device("cpu"), torch.float32))
     patches: tuple[Any, ...] = ()
     guidance: tuple[Any, ...] = ()
     step_cache: None = None

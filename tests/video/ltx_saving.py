@@ -10,6 +10,7 @@ import torch
 
 from pipegraph.models.families.ltx import LTXV
 from pipegraph.models.families.ltx.vae import LtxVae
+from pipegraph.models.loaded import Loaded
 from pipegraph.nodes.video.files import save_video
 from pipegraph.nodes.video.wan import vae_decode_video
 
@@ -19,7 +20,7 @@ from .ltx_tiny import autoencoder
 from .memory import peak
 
 torch.manual_seed(0)
-vae = LtxVae(autoencoder("0.9.1").eval().requires_grad_(False), LTXV.latent, torch.device("cpu"), torch.float32)
+vae = LtxVae(Loaded(autoencoder("0.9.1").eval().requires_grad_(False), torch.device("cpu"), torch.float32), LTXV.latent)
 with tempfile.TemporaryDirectory() as folder:
     context = Context(Path(folder), Path(folder))
     latent = {"samples": torch.randn(1, 128, int(sys.argv[1]), 3, 4)}

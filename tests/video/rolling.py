@@ -10,6 +10,7 @@ import torch
 
 from pipegraph.kernels.hooks.install import install
 from pipegraph.models.families.wan import WAN
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.model_sampling import Flow
@@ -27,8 +28,8 @@ torch.manual_seed(0)
 cpu = torch.device("cpu")
 network = transformer(num_layers=1).eval().requires_grad_(False)
 install(network)
-model = Model(network, WAN, Flow(5.0, multiplier=1000), WAN.latent, cpu, torch.float32)
-vae = VideoVae(autoencoder().eval().requires_grad_(False), WAN.latent, cpu, torch.float32)
+model = Model(Loaded(network, cpu, torch.float32), WAN, Flow(5.0, multiplier=1000), WAN.latent)
+vae = VideoVae(Loaded(autoencoder().eval().requires_grad_(False), cpu, torch.float32), WAN.latent)
 guider = Guider(model, [[torch.randn(1, 8, 32), {}]])
 with tempfile.TemporaryDirectory() as folder:
     context = Context(Path(folder), Path(folder))

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from pipegraph.models.families.wan import WAN
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.vae.video import VideoVae
 from pipegraph.nodes.video.files import save_video
 from pipegraph.nodes.video.wan import vae_decode_video
@@ -19,7 +20,7 @@ from .memory import peak
 from .tiny import autoencoder
 
 torch.manual_seed(0)
-vae = VideoVae(autoencoder().eval().requires_grad_(False), WAN.latent, torch.device("cpu"), torch.float32)
+vae = VideoVae(Loaded(autoencoder().eval().requires_grad_(False), torch.device("cpu"), torch.float32), WAN.latent)
 with tempfile.TemporaryDirectory() as folder:
     context = Context(Path(folder), Path(folder))
     latent = {"samples": torch.randn(1, 16, int(sys.argv[1]), 12, 16)}

@@ -30,7 +30,7 @@ def sampled(folder: Path) -> list[Tensor]:
     found = [run(model, *texts(clip), start) for start in (even, odd)]
     times = torch.linspace(0, 1000, odd[0, 0].numel() // 4)[None]
     with torch.no_grad():
-        return [*found, model.network(odd, times, texts(clip)[0][0][0], return_dict=False)[0]]
+        return [*found, model.loaded.network(odd, times, texts(clip)[0][0][0], return_dict=False)[0]]
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ def found(model: Model, positive: Any, negative: Any = None, cfg: float = CFG, s
 
 def without(model: Model, layer: int) -> Model:
     """The same with a network that has no such layer at all."""
-    network = deepcopy(model.network)
+    network = deepcopy(model.loaded.network)
     del network.blocks[layer]
-    return replace(model, network=network, guidance=())
+    return replace(model, loaded=model.loaded.with_network(network), guidance=())
 
 
 def test_cfg_zero_star_equals_the_paper_and_diffusers(parts: tuple[Model, Any, Any]) -> None:
@@ -136,15 +136,15 @@ def test_blocks_of_two_streams(load: Any, tmp_path: Path) -> None:
 
     text = flux_guidance(clip.encode(clip.tokenize("a red apple")), 4.0)
     state = noise(5, channels=model.latent.channels)
-    patch, told = SkipLayers.of(model.network, model.family.network.blocks, [0], [0])
+    patch, told = SkipLayers.of(model.loaded.network, model.family.network.blocks, [0], [0])
     assert not told
 
     def predict(model: Model) -> Tensor:
         return model.predict(state, torch.tensor([SIGMA]), model.prepare(text, state))[0]
 
-    short = deepcopy(model.network)
+    short = deepcopy(model.loaded.network)
     del short.transformer_blocks[0], short.single_transformer_blocks[0]
-    wanted = predict(replace(model, network=short))
+    wanted = predict(replace(model, loaded=model.loaded.with_network(short)))
     assert torch.equal(predict(replace(model, patches=(patch,))), wanted)
     assert (predict(model) - wanted).abs().max() > 1e-4
 

@@ -227,7 +227,7 @@ def test_single_files_in_the_original_layout(
     expected = run(model, *texts(clip), noise(), sigmas)
     for name in ("hunyuanvideo1.5_720p_t2v_fp16", "comfyui"):
         file_model = load_model(f"{name}.safetensors", CPU)
-        assert file_model.network.config.rope_axes_dim == [4, 14, 14]
+        assert file_model.loaded.network.config.rope_axes_dim == [4, 14, 14]
         assert (run(file_model, *texts(file_clip), noise(), sigmas) - expected).abs().max() < 1e-5
     file_vae = load_vae("hunyuanvideo15_vae_fp16.safetensors", CPU)
     assert file_vae.latent == vae.latent

@@ -199,7 +199,7 @@ def test_conditions_of_0_9_5_equal_diffusers(
 ) -> None:
     where = folder("LTXConditionPipeline", "0.9.5")
     model, clip, vae = load(where)
-    assert model.network.config.causal_temporal_positioning
+    assert model.loaded.network.config.causal_temporal_positioning
     monkeypatch.setattr(
         "diffusers.models.autoencoders.vae.DiagonalGaussianDistribution.sample",
         lambda self, generator=None: self.mode(),
@@ -251,8 +251,8 @@ def test_single_files_in_the_original_layout(
 def test_tiles_are_put_where_they_belong(load: Load, folder: Load) -> None:
     """A decoder that sees no neighbours gives the same in tiles, its noise included."""
     vae = load(folder(version="0.9.1"))[2]
-    blind = replace(vae, network=copy.deepcopy(vae.network))
-    for name, p in blind.network.decoder.named_parameters():
+    blind = replace(vae, loaded=vae.loaded.with_network(copy.deepcopy(vae.loaded.network)))
+    for name, p in blind.loaded.network.decoder.named_parameters():
         if name.endswith("conv.weight") and p.ndim == 5:
             middle = p[..., 1:2, 1:2].clone()
             p.zero_()[..., 1:2, 1:2] = middle

@@ -263,7 +263,7 @@ def test_what_does_not_fit(networks: Any, loaded: Any, context: Context) -> None
         vae.decode(ltxv_concat_av_latent(clip, sound)["samples"])
     with pytest.raises(ValueError, match="load its text encoder with LTXAVTextEncoderLoader"):
         model.family.prepare(
-            model.network, torch.zeros(1, 4, 8), {"latent_shapes": empty(audio)["shapes"]}, torch.zeros(1, 1, 9)
+            model.loaded.network, torch.zeros(1, 4, 8), {"latent_shapes": empty(audio)["shapes"]}, torch.zeros(1, 1, 9)
         )
 
 

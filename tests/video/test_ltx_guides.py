@@ -131,7 +131,7 @@ def test_upscaled_latents(
     latent = {"samples": noise(), "noise_mask": torch.ones(1, 1, 3, 1, 1)}
     found = ltxv_latent_upsampler(latent, upscaler, vae)
     assert found.keys() == {"samples"} and found["samples"].shape == (1, 128, *size)
-    own = vae.network
+    own = vae.loaded.network
     mean, std = (v.view(1, -1, 1, 1, 1) for v in (own.latents_mean, own.latents_std))
     with torch.no_grad():
         expected = (network(noise() * std + mean) - mean) / std

@@ -80,7 +80,9 @@ def test_rotated_int8(files: Any, context: Context) -> None:
     files("diffusion_models/plain.safetensors", tensors)
     files(f"diffusion_models/{NETWORK}", tensors | convrot(of_blocks, 16)[0])
     plain, model = (load_model(name, CPU) for name in ("plain.safetensors", NETWORK))
-    assert sum(not isinstance(m.weight, Tensor) for m in model.network.modules() if isinstance(m, nn.Linear)) == 12
+    assert (
+        sum(not isinstance(m.weight, Tensor) for m in model.loaded.network.modules() if isinstance(m, nn.Linear)) == 12
+    )
     latent = empty_minimax_h3_latent(context, WIDTH, HEIGHT, FRAMES)
     exact, made = (run(m, [[TEXT, {}]], latent) for m in (plain, model))
     for a, b in zip(exact, made, strict=True):
@@ -93,7 +95,7 @@ def test_the_vaes_equal_diffusers(files: Any) -> None:
     files("vae/minimax_h3_audio_vae_fp32.safetensors", minimax_tiny.to_original_sound(networks["audio_vae"]))
     vae = load_vae("minimax_h3_video_vae_fp16.safetensors", CPU)
     sound: Any = load_vae("minimax_h3_audio_vae_fp32.safetensors", CPU)
-    assert vae.network.config.latents_std == pytest.approx(networks["vae"].config.latents_std)
+    assert vae.loaded.network.config.latents_std == pytest.approx(networks["vae"].config.latents_std)
     generator = torch.Generator().manual_seed(2)
     z = torch.randn(1, 24, 7, 2, 2, generator=generator)
     mean, std = (torch.tensor(networks["vae"].config[k])[:, None, None, None] for k in ("latents_mean", "latents_std"))
@@ -163,7 +165,7 @@ def test_loras_of_comfyui(files: Any, tmp_path: Path, context: Context) -> None:
     latent = empty_minimax_h3_latent(context, WIDTH, HEIGHT, FRAMES)
     plain = load_model("plain.safetensors", CPU)
     made = run(
-        plain.with_lora(load_lora(tmp_path / "loras/turbo.safetensors", plain.network, plain.family), 0.5),
+        plain.with_lora(load_lora(tmp_path / "loras/turbo.safetensors", plain.loaded.network, plain.family), 0.5),
         [[TEXT, {}]],
         latent,
     )

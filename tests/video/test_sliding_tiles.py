@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pipegraph.kernels.attention import attention
 from pipegraph.kernels.hooks import diffusers as hooks
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.findings import finding
 from pipegraph.models.sampling.guiders import Guider
@@ -70,7 +71,7 @@ def test_text_that_attends_with_the_clip(version: str, load: Any, tmp_path: Path
     """HunyuanVideo: text sees all and is seen by all, clips as in Wan."""
     getattr(hunyuan_tiny, f"make_{version}")(tmp_path / "it")
     model, clip, _ = load(tmp_path / "it")
-    config = model.network.config
+    config = model.loaded.network.config
     channels, patch = model.latent.channels, (config.patch_size_t, config.patch_size, config.patch_size)
     x = torch.randn(1, channels, *(n * p for n, p in zip((3, 4, 5), patch, strict=True)))
     text = flux_guidance(clip.encode(clip.tokenize("a red apple")), 4.0)
@@ -127,7 +128,7 @@ def test_the_last_of_two_holds_and_other_networks_are_refused(model: Model) -> N
     assert len(twice.patches) == 1 and torch.equal(predict(twice), predict(sliding_tile_attention(model, **NARROW)))
 
     class Other:
-        network = torch.nn.Linear(2, 2)
+        loaded = Loaded(torch.nn.Linear(2, 2), torch.device("cpu"), torch.float32)
 
     with pytest.raises(ValueError, match="of Wan and HunyuanVideo; this is a Linear"):
         sliding_tile_attention(Other())  # type: ignore[arg-type]
@@ -140,6 +141,6 @@ def test_shared_by_processes_is_refused(model: Model) -> None:
         pytest.raises(ValueError, match="shared by processes"),
     ):
         hooks.attend_self(q, q, q, _parallel_config=object())
-    model.network._parallel_config = object()
+    model.loaded.network._parallel_config = object()
     with pytest.raises(ValueError, match="--parallel cannot be used together"):
         sliding_tile_attention(model)

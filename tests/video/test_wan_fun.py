@@ -13,6 +13,7 @@ from torch import Tensor
 from pipegraph.models.families.wan import WAN, WAN_5B
 from pipegraph.models.families.wan.forward import forward
 from pipegraph.models.families.wan.fun import POSES, camera_rays, extend
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.model_sampling import Flow
 from pipegraph.models.vae.video import VideoVae
@@ -45,13 +46,13 @@ def network(**config: Any) -> Any:
 
 
 def model(net: Any, family: Any = WAN) -> Model:
-    return Model(net, family, Flow(3.0, multiplier=1000), family.latent, CPU.device, torch.float32)
+    return Model(Loaded(net, CPU.device, torch.float32), family, Flow(3.0, multiplier=1000), family.latent)
 
 
 def vae(family: Any = WAN) -> VideoVae:
     torch.manual_seed(1)
     made = tiny.autoencoder() if family is WAN else tiny.residual_autoencoder()
-    return VideoVae(made.eval().requires_grad_(False), family.latent, CPU.device, torch.float32)
+    return VideoVae(Loaded(made.eval().requires_grad_(False), CPU.device, torch.float32), family.latent)
 
 
 def text(seed: int = 5) -> list[Any]:

@@ -74,7 +74,7 @@ def output(network: nn.Module) -> Tensor:
 
 @pytest.mark.parametrize("style", ["comfyui", "kohya", "peft"])
 def test_every_spelling_equals_edited_weights(load: Any, wan: Path, tmp_path: Path, style: str) -> None:
-    network = load(wan)[0].network
+    network = load(wan)[0].loaded.network
     lora = load_lora(write(tmp_path / "x.safetensors", network, style), network, FAMILIES["wan"])
     edited = copy.deepcopy(network)
     scale = 1.0 if style == "peft" else ALPHA / RANK
@@ -89,7 +89,7 @@ def test_every_spelling_equals_edited_weights(load: Any, wan: Path, tmp_path: Pa
 def test_differences_of_norms_biases_and_tables(load: Any, wan: Path, tmp_path: Path) -> None:
     """As lightx2v's files have them beside the factors."""
     model = load(wan)[0]
-    network = model.network
+    network = model.loaded.network
     g = torch.Generator().manual_seed(6)
     changes = {
         name: torch.randn(p.shape, generator=g) * 0.1
@@ -107,7 +107,7 @@ def test_differences_of_norms_biases_and_tables(load: Any, wan: Path, tmp_path: 
     edited = copy.deepcopy(network)
     for name, change in changes.items():
         edited.get_parameter(name).add_(2 * STRENGTH * change)
-    adapted = model.with_lora(lora, STRENGTH).with_lora(lora, STRENGTH).network  # they add up
+    adapted = model.with_lora(lora, STRENGTH).with_lora(lora, STRENGTH).loaded.network  # they add up
     assert (output(adapted) - output(edited)).abs().max() < 1e-4
     assert all(torch.equal(p, before[name]) for name, p in network.named_parameters())
     shared = {p.data_ptr() for p in network.parameters()} & {p.data_ptr() for p in adapted.parameters()}

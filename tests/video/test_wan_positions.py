@@ -18,7 +18,7 @@ from . import hunyuan_tiny
 
 def test_positions_are_those_of_a_larger_clip(load: Any, wan: Path) -> None:
     """Every third latent frame and every second row from the second on, of a clip that has them all."""
-    network = load(wan)[0].network
+    network = load(wan)[0].loaded.network
     found = ScaledPositions.of(network, (3, 2, 1), (0, 1, 0)).tables(network.rope, torch.zeros(1, 16, 3, 6, 4))
     whole = network.rope(torch.zeros(1, 16, 7, 12, 4))
     for ours, theirs in zip(found, whole, strict=True):

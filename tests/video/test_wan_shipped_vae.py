@@ -75,7 +75,7 @@ def test_no_flicker_where_chunks_meet(vae: VideoVae, monkeypatch: pytest.MonkeyP
     z = vae.encode(scene(13, 48, 64))
     whole = vae.decode(z)
     with torch.no_grad():
-        at_once = vae.network.decode(z).sample[0].movedim(0, -1)
+        at_once = vae.loaded.network.decode(z).sample[0].movedim(0, -1)
     assert (whole - ((at_once + 1) / 2).clamp(0, 1)).abs().max() < 1e-5
     assert chunk_borders(whole) < 1.3
     decode = video_vae._Memory.decode

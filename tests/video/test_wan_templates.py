@@ -195,7 +195,7 @@ def test_wan22_fun(made: Callable[..., Path], models: Path, run: Run, kind: str)
         graph["end"] = node("LoadImage", image="1.png")
         graph["begun"] = begun("WanFunInpaintToVideo", start_image=["image", 0], end_image=["end", 0])
     assert frames_of(run(graph).files).shape == (5, 48, 32, 3)
-    net = load_model(f"{high}.safetensors", CPU).network
+    net = load_model(f"{high}.safetensors", CPU).loaded.network
     assert hasattr(net, "ref_conv") == (kind == "control") and hasattr(net, "control_adapter") == (kind == "camera")
 
 

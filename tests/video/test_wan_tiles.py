@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 from pipegraph.models.families.wan import WAN
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.vae.image import tile_starts
 from pipegraph.models.vae.video import VideoVae
 
@@ -25,7 +26,7 @@ def vae(attention: bool) -> VideoVae:
     if not attention:
         network.decoder.mid_block.attentions[0].proj.weight.zero_()  # type: ignore[union-attr, index]
         network.decoder.mid_block.attentions[0].proj.bias.zero_()  # type: ignore[union-attr, index]
-    return VideoVae(network, WAN.latent, torch.device("cpu"), torch.float32)
+    return VideoVae(Loaded(network, torch.device("cpu"), torch.float32), WAN.latent)
 
 
 def latent() -> Tensor:

@@ -226,7 +226,7 @@ def test_comfyuis_templates_run_and_nothing_goes_round_the_layer(
     models = tmp_path / "models"
     tiny.comfyui_files(vace, models, "wan2.1_vace_14B_fp16.safetensors")
     (models / "loras").mkdir()
-    write(models / "loras/Wan21_CausVid_14B_T2V_lora_rank32.safetensors", load(vace)[0].network, "comfyui")
+    write(models / "loras/Wan21_CausVid_14B_T2V_lora_rank32.safetensors", load(vace)[0].loaded.network, "comfyui")
     monkeypatch.setenv("PIPEGRAPH_MODELS", str(models))
     monkeypatch.setenv("PIPEGRAPH_INPUT", str(tmp_path))
     graph = json.loads(json.dumps(GRAPH))

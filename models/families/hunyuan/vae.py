@@ -150,7 +150,7 @@ class HunyuanVideoVae(VideoVae):
         tail: Tensor | None = None
 
         def decode(part: Tensor) -> Tensor:
-            with torch.autocast(self.device.type, enabled=False):
+            with torch.autocast(self.loaded.device.type, enabled=False):
                 found: Tensor = network.decoder(network.post_quant_conv(part))
             return found
 

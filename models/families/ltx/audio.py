@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ...loaded import Loaded
 from ...loading.header_values import LoadError
 from ...loading.networks import build
 from ...media.sound import resampled
@@ -30,18 +31,18 @@ FAINT = 1e-5
 class AudioVae(Vae):
     """Loaded autoencoder of sound: normalized latents [B, channels, time, bins]."""
 
-    vocoder: Any
+    vocoder: Loaded
 
     @property
     def bins(self) -> int:
         """Rows of a latent."""
-        return int(self.network.config.mel_bins // self.network.mel_compression_ratio)
+        return int(self.loaded.config.mel_bins // self.loaded.network.mel_compression_ratio)
 
     @property
     def per_second(self) -> float:
         """Columns of a latent for a second."""
-        config = self.network.config
-        return float(config.sample_rate / config.mel_hop_length / self.network.temporal_compression_ratio)
+        config = self.loaded.config
+        return float(config.sample_rate / config.mel_hop_length / self.loaded.network.temporal_compression_ratio)
 
     @torch.no_grad()
     def sound(self, latent: Tensor) -> dict[str, Any]:
@@ -57,10 +58,12 @@ class AudioVae(Vae):
                 "audio_latent of LTXVSeparateAVLatent"
             )
         rows = latent.float().transpose(1, 2).flatten(2)
-        mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
+        mean, std = (v.float().cpu() for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
         raw = (rows * std + mean).unflatten(2, wanted).transpose(1, 2)
-        spectrum = self.network.decode(raw.to(self.device, self.dtype), return_dict=False)[0]
-        wave = self.vocoder(spectrum.to(next(self.vocoder.parameters()).dtype)).float().cpu()
+        with self.loaded.resident() as network:
+            spectrum = network.decode(self.loaded.inputs(raw), return_dict=False)[0]
+        with self.vocoder.resident() as vocoder:
+            wave = vocoder(spectrum.to(next(vocoder.parameters()).dtype)).float().cpu()
         return {"waveform": wave, "sample_rate": int(self.vocoder.config.output_sampling_rate)}
 
     @torch.no_grad()
@@ -70,7 +73,7 @@ class AudioVae(Vae):
         Raises:
             ValueError: it has other channels than this VAE reads, or is too short.
         """
-        config, wave = self.network.config, audio["waveform"].float().cpu()
+        config, wave = self.loaded.config, audio["waveform"].float().cpu()
         channels = int(config.in_channels)
         if wave.shape[1] not in (1, channels):
             raise ValueError(f"the sound has {wave.shape[1]} channels, this VAE reads 1 or {channels}")
@@ -80,9 +83,10 @@ class AudioVae(Vae):
                 f"the sound is too short: {wave.shape[2]} samples at {config.sample_rate} Hz; at least "
                 f"{WINDOW // 2 + 1} are needed"
             )
-        spectrum = self._spectrum(wave).to(self.device, self.dtype)
-        raw = self.network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
-        mean, std = (v.float().cpu() for v in (self.network.latents_mean, self.network.latents_std))
+        spectrum = self.loaded.inputs(self._spectrum(wave))
+        with self.loaded.resident() as network:
+            raw = network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
+        mean, std = (v.float().cpu() for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
         rows = (raw.transpose(1, 2).flatten(2) - mean) / std
         made: Tensor = rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
         return made
@@ -91,7 +95,7 @@ class AudioVae(Vae):
         """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
         from transformers.audio_utils import mel_filter_bank
 
-        config = self.network.config
+        config = self.loaded.config
         bank = mel_filter_bank(
             WINDOW // 2 + 1,
             config.mel_bins,
@@ -135,8 +139,11 @@ def audio_vae(parts: Mapping[str, Part], place: Place, path: Path, name: str) ->
     """
     if missing := {"audio_vae", "vocoder"} - parts.keys():
         raise LoadError(f"{path} holds no {' and no '.join(sorted(missing))}: is it a checkpoint of LTX-2?")
-    network, vocoder = (build(parts[kind], place.device, place.dtype) for kind in ("audio_vae", "vocoder"))
+    network, vocoder = (
+        Loaded(build(parts[kind], place.device, place.dtype), place.device, place.dtype, name)
+        for kind in ("audio_vae", "vocoder")
+    )
     facts = parts["audio_vae"].network
     assert facts.latent is not None
     latent = facts.latent(parts["audio_vae"].config)
-    return AudioVae(network, latent, place.device, place.dtype, name, vocoder=vocoder)
+    return AudioVae(network, latent, vocoder=vocoder)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ...loaded import Loaded
 from ...loading.networks import build
 from .vae import LtxVae
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 class LatentUpscaler:
     """A loaded upscaler of latents. Never changed."""
 
-    network: Any
-    device: torch.device
-    dtype: torch.dtype
-    name: str = ""
+    loaded: Loaded
 
     @torch.no_grad()
     def upscale(self, latent: Tensor, vae: Any) -> Tensor:
@@ -35,12 +33,14 @@ class LatentUpscaler:
         if not isinstance(vae, LtxVae):
             raise ValueError("this network upscales latents of LTX-Video: connect the VAE of an LTX-Video model")
         vae.check(latent)
-        if latent.shape[1] != self.network.config.in_channels:
-            raise ValueError(f"{self.name} reads {self.network.config.in_channels} channels, not {latent.shape[1]}")
-        raw = vae.raw(latent.float()).to(self.device, self.dtype)
-        return vae.normalized(torch.cat([self.network(z[None]).float().cpu() for z in raw]))
+        channels = self.loaded.config.in_channels
+        if latent.shape[1] != channels:
+            raise ValueError(f"{self.loaded.name} reads {channels} channels, not {latent.shape[1]}")
+        raw = self.loaded.inputs(vae.raw(latent.float()))
+        with self.loaded.resident() as network:
+            return vae.normalized(torch.cat([network(z[None]).float().cpu() for z in raw]))
 
 
 def upscaler(part: Part, place: Place, name: str) -> LatentUpscaler:
     """An upscaler of latents from its part of a file or folder."""
-    return LatentUpscaler(build(part, place.device, place.dtype), place.device, place.dtype, name)
+    return LatentUpscaler(Loaded(build(part, place.device, place.dtype), place.device, place.dtype, name))

@@ -40,14 +40,14 @@ class LtxVae(VideoVae):
 
     def normalized(self, z: Tensor) -> Tensor:
         """What goes on the wire, of the network's own latents z [B, C, T, h, w]."""
-        mean, std = (_row(v, z) for v in (self.network.latents_mean, self.network.latents_std))
-        normalized: Tensor = (z - mean) * self.network.config.scaling_factor / std
+        mean, std = (_row(v, z) for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
+        normalized: Tensor = (z - mean) * self.loaded.config.scaling_factor / std
         return normalized
 
     def raw(self, z: Tensor) -> Tensor:
         """The inverse of :meth:`normalized`."""
-        mean, std = (_row(v, z) for v in (self.network.latents_mean, self.network.latents_std))
-        raw: Tensor = z * std / self.network.config.scaling_factor + mean
+        mean, std = (_row(v, z) for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
+        raw: Tensor = z * std / self.loaded.config.scaling_factor + mean
         return raw
 
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class LtxVae(VideoVae):
                 streams.append(decoded(network.decoder, part, time, partial(noise, places[-1]), causal))
         # Not across the yield: what runs meanwhile is not ours.
         while True:
-            with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
                 found = [next(s, None) for s in streams]
             frames = [f.float().cpu() for f in found if f is not None]
             if not frames:

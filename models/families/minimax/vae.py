@@ -68,7 +68,7 @@ class MiniMaxVae(VideoVae):
 
     def _channels(self, name: str, like: Tensor) -> Tensor:
         """Mean or deviation of the latents, float32 on ``like``'s device."""
-        return torch.tensor(self.network.config[name], device=like.device).reshape(-1, 1, 1, 1)
+        return torch.tensor(self.loaded.config[name], device=like.device).reshape(-1, 1, 1, 1)
 
     @torch.no_grad()
     def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
@@ -99,7 +99,7 @@ class MiniMaxVae(VideoVae):
 
     def _pixels(self, network: Any, raw: Tensor) -> Tensor:
         """A step of the decoder, as pictures in -1..1."""
-        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+        with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
             found: Tensor = network._decode_clip(raw).float().cpu()
         mean, std = (torch.tensor(v).reshape(-1, 1, 1, 1) for v in (PIXEL_MEAN, PIXEL_STD))
         return (found * std + mean) * 2 - 1
@@ -135,14 +135,14 @@ class MiniMaxSoundVae(Vae):
                 f"{list(latent.shape)}"
             )
         waves = [self._checked(self._decode, z[None], "decoding sound") for z in latent]
-        return {"waveform": torch.cat(waves), "sample_rate": int(self.network.config.sampling_rate)}
+        return {"waveform": torch.cat(waves), "sample_rate": int(self.loaded.config.sampling_rate)}
 
     def heard(self, audio: Mapping[str, Any]) -> Tensor:
         """The latent [1, 32, 2, L] of an AUDIO, of its first sound: the mean of the posterior.
 
         What has not two channels is heard from both sides, the mean of all.
         """
-        wave, rate = audio["waveform"][:1].float(), int(self.network.config.sampling_rate)
+        wave, rate = audio["waveform"][:1].float(), int(self.loaded.config.sampling_rate)
         wave = wave if wave.shape[1] == SIDES else wave.mean(1, keepdim=True)
         wave = resampled(wave, int(audio["sample_rate"]), rate)
         return self._checked(self._encode, wave.expand(-1, SIDES, -1), "encoding sound")

@@ -47,7 +47,7 @@ class ScaledPositions:
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
         """Let the calls inside a ``with``, in this thread (context) only, have these positions."""
-        rope = model.network.rope
+        rope = model.loaded.network.rope
         if not isinstance(vars(rope).get("forward"), _Held):
             rope.forward = _Held(_forward, rope)
         with holding(_acting, self):
