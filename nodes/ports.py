@@ -1,4 +1,4 @@
-"""Types of inputs that many nodes share, each with the text that says what it is. Torch-free."""
+"""Input types that many nodes share, with their descriptions. Torch-free."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pipegraph.runtime.node import Doc
 
 from .wire import Conditioning, Image, Model, Vae
 
-FRAME_SIDE = Doc("Of the frames, in pixels.")
+FRAME_WIDTH = Doc("Frame width in pixels.")
+FRAME_HEIGHT = Doc("Frame height in pixels.")
 
-PositiveConditioning = Annotated[Conditioning, Doc("What is to be seen.")]
-NegativeConditioning = Annotated[Conditioning, Doc("What is not to be seen.")]
-Denoiser = Annotated[Model, Doc("The network that removes the noise.")]
+PositiveConditioning = Annotated[Conditioning, Doc("Positive conditioning: what to show.")]
+NegativeConditioning = Annotated[Conditioning, Doc("Negative conditioning: what to avoid.")]
+Denoiser = Annotated[Model, Doc("Diffusion model.")]
 ModelVae = Annotated[Vae, Doc("The model's VAE.")]
-StartImage = Annotated[Image, Doc("The first frames; scaled to cover the size and cut at the centre.")]
-VideoCount = Annotated[int, Ge(1), Le(4096), Doc("How many clips.")]
+StartImage = Annotated[Image, Doc("First frames; scaled to cover the size and cropped at the centre.")]
+VideoCount = Annotated[int, Ge(1), Le(4096), Doc("Number of videos.")]

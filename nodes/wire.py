@@ -1,13 +1,12 @@
-"""Wire types: what travels between nodes. Torch-free when running; type checkers see the real classes.
+"""Wire types: the values that travel between nodes. Torch-free at run time; type checkers see the real classes.
 
 IMAGE is float32 [B, H, W, C] in 0..1; MASK float32 [B, H, W] in 0..1 (1 = where to act); LATENT is
-``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?, "original"?}``, the last of samples with
-noise left in them (``models/sampling/original.py``); CONDITIONING is
-``[[tensor, {...}], ...]``; SIGMAS is 1-D float32, falling, one more than the steps. TOKENS is a batch of sequences of
-ids, of any lengths; AUDIO is ``{"waveform": float32 [B, channels, samples], "sample_rate"}``; VIDEO is frames that are
-made when asked for, with a rate and sound; KV_CACHE what a language model remembers of a batch of tokens, with the
-logits of what comes next.
-A value handed to a node is never changed by it: the cache hands the same value out again.
+``{"samples": [B, C, H, W] or [B, C, T, H, W], "noise_mask"?, "batch_index"?, "original"?}``; "original" belongs to
+samples with leftover noise (``models/sampling/original.py``). CONDITIONING is ``[[tensor, {...}], ...]``; SIGMAS is 1-D
+float32, decreasing, with steps + 1 values. TOKENS is a batch of id sequences of any lengths; AUDIO is
+``{"waveform": float32 [B, channels, samples], "sample_rate"}``; VIDEO is lazily decoded frames with a rate and sound;
+KV_CACHE holds the keys and values of a batch of tokens and the logits of the next token.
+A node never changes a value it gets: the cache may hand the same value to others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Load sound from files, and cut it."""
+"""Load audio from files, and trim it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _names() -> list[str]:
 
 @node("LoadAudio", category="audio")
 def load_audio(audio: Annotated[str, FileInput(_find, _names, sound_fault)]) -> Audio:
-    """Load sound: all channels at the rate of the file.
+    """Load audio: all channels at the file's sample rate.
 
     Args:
-        audio: Name of a file among the inputs, of sound or a clip; of several tracks the first counts.
+        audio: Name of a file among the inputs, audio or video; the first of several tracks is used.
     """
     from pipegraph.models.media.sound import read_sound
 
@@ -51,12 +51,12 @@ def trim_audio_duration(
     start_index: Annotated[float, Ge(-1e9), Le(1e9), Step(0.01)] = 0.0,
     duration: Annotated[float, Ge(0), Le(1e9), Step(0.01)] = 60.0,
 ) -> Audio:
-    """Cut a part out of a sound.
+    """Cut a part out of audio.
 
     Args:
-        audio: The sound.
-        start_index: Where the part begins, in seconds; negative from the end.
-        duration: How long it is at most, in seconds; what lies beyond the end is left out.
+        audio: The audio.
+        start_index: Start of the part in seconds; negative counts from the end.
+        duration: Longest duration of the part in seconds.
     """
     wave, hertz = audio["waveform"], int(audio["sample_rate"])
     length = wave.shape[-1]

@@ -1,4 +1,4 @@
-"""Make, resize, combine and filter pictures."""
+"""Make, resize, combine and filter images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..wire import Image, Mask
 
 Method = Annotated[
     Literal["nearest-exact", "bilinear", "area", "bicubic", "lanczos"],
-    Doc("How new pixels are made from old ones; only area and lanczos smooth when they shrink."),
+    Doc("Interpolation; only area and lanczos antialias when shrinking."),
 ]
 Pixels = Annotated[int, Ge(1), Le(16384)]
 SizeOrAny = Annotated[int, Ge(0), Le(16384)]
@@ -23,7 +23,7 @@ Position = Annotated[int, Ge(0), Le(16384)]
 
 @outputs
 class ImageSize:
-    """Width and height in pixels, and how many pictures."""
+    """Width and height in pixels, and the batch size."""
 
     width: int
     height: int
@@ -32,7 +32,7 @@ class ImageSize:
 
 @outputs
 class ImageAndMask:
-    """Pictures and a mask for them."""
+    """Images and a mask for them."""
 
     IMAGE: Image
     MASK: Mask
@@ -45,12 +45,12 @@ def empty_image(
     batch_size: Annotated[int, Ge(1), Le(4096)] = 1,
     color: Annotated[int, Ge(0), Le(0xFFFFFF)] = 0,
 ) -> Image:
-    """Make pictures of one colour.
+    """Make images of one colour.
 
     Args:
         width: Width in pixels.
         height: Height in pixels.
-        batch_size: How many.
+        batch_size: Number of images.
         color: Red, green and blue as 0xRRGGBB, e.g. 16711680 for red.
     """
     import torch
@@ -67,15 +67,15 @@ def image_scale(
     height: Annotated[SizeOrAny, Auto("height")] = 512,
     crop: Literal["disabled", "center"] = "disabled",
 ) -> Image:
-    """Scale pictures to a size. A side of 0 follows from the other one and the aspect ratio; two leave all as it is.
+    """Scale images to a size. A side of 0 follows from the other side and the aspect ratio; 0 and 0 change nothing.
 
-    Colours of RGBA pictures count by their alpha: what is hidden below transparent parts does not bleed into the rest.
+    Colours of RGBA images are weighted by alpha: hidden colours do not bleed into visible parts.
 
     Args:
-        image: What to scale.
+        image: Images to scale.
         width: New width in pixels, or 0.
         height: New height in pixels, or 0.
-        crop: center cuts what the new aspect ratio does not hold, instead of squeezing the picture.
+        crop: center crops to the new aspect ratio, disabled squeezes.
     """
     from pipegraph.models.media.image_ops import resize
 
@@ -93,10 +93,10 @@ def image_scale_by(
     upscale_method: Method = "nearest-exact",
     scale_by: Annotated[float, Ge(0.01), Le(8), Step(0.01)] = 1.0,
 ) -> Image:
-    """Scale pictures by a factor, to the nearest whole pixel.
+    """Scale images by a factor, to the nearest whole pixel.
 
     Args:
-        image: What to scale.
+        image: Images to scale.
         scale_by: New width divided by old width.
     """
     from pipegraph.models.media.image_ops import resize
@@ -112,10 +112,10 @@ def image_scale_to_total_pixels(
     megapixels: Annotated[float, Ge(0.01), Le(16), Step(0.01)] = 1.0,
     resolution_steps: Annotated[int, Ge(1), Le(256)] = 1,
 ) -> Image:
-    """Scale pictures to about a number of pixels and keep their aspect ratio.
+    """Scale images to about a number of pixels and keep their aspect ratio.
 
     Args:
-        image: What to scale.
+        image: Images to scale.
         megapixels: Pixels to reach, in units of 1024 * 1024.
         resolution_steps: Width and height become multiples of it.
     """
@@ -129,11 +129,11 @@ def image_scale_to_total_pixels(
 
 @node("ImageScaleToMaxDimension", category="image/upscaling")
 def image_scale_to_max_dimension(image: Image, upscale_method: Method = "area", largest_size: SizeOrAny = 512) -> Image:
-    """Scale pictures so that the longer side has a given length.
+    """Scale images so that the longer side has a given length.
 
     Args:
-        image: What to scale.
-        largest_size: Length of the longer side in pixels; 0 leaves all as it is.
+        image: Images to scale.
+        largest_size: Length of the longer side in pixels; 0 changes nothing.
     """
     from pipegraph.models.media.image_ops import resize
 
@@ -146,10 +146,10 @@ def image_scale_to_max_dimension(image: Image, upscale_method: Method = "area", 
 
 @node("ImageCrop", category="image/transform")
 def image_crop(image: Image, width: Pixels = 512, height: Pixels = 512, x: Position = 0, y: Position = 0) -> Image:
-    """Cut a rectangle out of pictures; what lies beyond the border is left out.
+    """Crop images to a rectangle, cut at the border.
 
     Args:
-        image: What to cut.
+        image: Images to crop.
         width: Width of the rectangle in pixels.
         height: Height of the rectangle in pixels.
         x: Column of its left edge; at most the last column.
@@ -168,15 +168,15 @@ def image_pad_for_outpaint(
     bottom: Position = 0,
     feathering: Position = 40,
 ) -> ImageAndMask:
-    """Pad pictures with gray, with a mask of what is to be painted there.
+    """Pad images with gray, with a mask of the area to paint.
 
     Args:
-        image: What to pad.
+        image: Images to pad.
         left: New columns on the left.
         top: New rows at the top.
         right: New columns on the right.
         bottom: New rows at the bottom.
-        feathering: Over how many pixels the mask falls from 1 to 0 inside the old picture.
+        feathering: Pixels over which the mask falls from 1 to 0 inside the old image.
     """
     from pipegraph.models.media.image_ops import pad_for_outpaint
 
@@ -185,10 +185,10 @@ def image_pad_for_outpaint(
 
 @node("ImageInvert", category="image/color")
 def image_invert(image: Image) -> Image:
-    """Invert the colours of pictures; alpha stays.
+    """Invert the colours of images; alpha stays.
 
     Args:
-        image: What to invert.
+        image: Images to invert.
     """
     import torch
 
@@ -197,14 +197,14 @@ def image_invert(image: Image) -> Image:
 
 @node("ImageBatch", category="image/batch")
 def image_batch(image1: Image, image2: Image) -> Image:
-    """Put two batches of pictures into one.
+    """Put two batches of images into one.
 
-    The second is scaled (bilinear) and cut in the middle to the size of the first. If only one has alpha, the other
-    becomes opaque.
+    The second batch is scaled (bilinear) and cropped at the centre to the size of the first. If only one has alpha, the
+    other becomes opaque.
 
     Args:
-        image1: First pictures.
-        image2: Pictures that follow.
+        image1: First images.
+        image2: Images that follow.
     """
     import torch
 
@@ -220,12 +220,12 @@ def image_batch(image1: Image, image2: Image) -> Image:
 def image_from_batch(
     image: Image, batch_index: Annotated[int, Ge(0), Le(4095)] = 0, length: Annotated[int, Ge(1), Le(4096)] = 1
 ) -> Image:
-    """Take pictures out of a batch.
+    """Take images out of a batch.
 
     Args:
         image: The batch.
-        batch_index: First picture to take, counted from 0; at most the last one.
-        length: How many; what lies beyond the end is left out.
+        batch_index: First image to take, counted from 0; at most the last one.
+        length: Number of images, at most up to the end of the batch.
     """
     start = min(batch_index, image.shape[0] - 1)
     return image[start : start + length]
@@ -233,11 +233,11 @@ def image_from_batch(
 
 @node("RepeatImageBatch", category="image/batch")
 def repeat_image_batch(image: Image, amount: Annotated[int, Ge(1), Le(4096)] = 1) -> Image:
-    """Repeat a batch of pictures.
+    """Repeat a batch of images.
 
     Args:
-        image: What to repeat.
-        amount: How many times.
+        image: Images to repeat.
+        amount: Number of repetitions.
     """
     return image.repeat(amount, 1, 1, 1)
 
@@ -251,13 +251,13 @@ def image_composite_masked(
     resize_source: bool = False,
     mask: Mask | None = None,
 ) -> Image:
-    """Lay pictures over others.
+    """Composite images over others.
 
-    Source and mask are repeated, or cut, to as many as there are in the destination. Channels follow the destination.
+    Source and mask are repeated or cut to the destination's batch size. Channels follow the destination.
 
     Args:
-        destination: What lies below; gives the size.
-        source: What lies above; what sticks out is cut.
+        destination: Background; sets the size.
+        source: Foreground, cut at the border.
         x: Column of the source's left edge.
         y: Row of the source's top edge.
         resize_source: Scale the source (bilinear) to the destination's size first.
@@ -276,10 +276,10 @@ def image_blur(
     blur_radius: Annotated[int, Ge(1), Le(31)] = 1,
     sigma: Annotated[float, Ge(0.1), Le(10), Step(0.1)] = 1.0,
 ) -> Image:
-    """Blur pictures with a Gaussian window.
+    """Blur images with a Gaussian window.
 
     Args:
-        image: What to blur.
+        image: Images to blur.
         blur_radius: Half the width of the window in pixels.
         sigma: Standard deviation of the Gaussian in units of the radius.
     """
@@ -296,13 +296,13 @@ def canny(
 ) -> Image:
     """Find edges: white lines, one pixel wide, on black.
 
-    Thresholds are for the length of the plain Sobel gradient of the blurred gray picture; a step from black to white
-    has a length of 2.6.
+    Thresholds are for the magnitude of the Sobel gradient of the blurred gray image; a step from black to white has a
+    magnitude of 2.6.
 
     Args:
-        image: Where to look.
-        low_threshold: An edge goes on along pixels above it.
-        high_threshold: An edge starts at pixels above it; not below the low threshold.
+        image: Images to filter.
+        low_threshold: Edges continue along pixels above it.
+        high_threshold: Edges start at pixels above it; not below the low threshold.
     """
     from pipegraph.models.media.image_ops import canny as edges
 
@@ -311,9 +311,9 @@ def canny(
 
 @node("GetImageSize", category="image")
 def get_image_size(image: Image) -> ImageSize:
-    """Width, height and number of pictures.
+    """Width, height and number of images.
 
     Args:
-        image: What to measure.
+        image: Images to measure.
     """
     return ImageSize(image.shape[2], image.shape[1], image.shape[0])

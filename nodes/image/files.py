@@ -1,4 +1,4 @@
-"""Load pictures from files, save and show them."""
+"""Load images from files, save and show them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".
 
 
 def input_file(name: str) -> Path:
-    """The file among the inputs that a name means; ComfyUI's mark of the folder, `` [input]``, is understood.
+    """Path of an input file; ComfyUI's suffix for the folder, `` [input]``, is allowed.
 
     Raises:
-        LookupError: there is none.
+        LookupError: no such file.
     """
     return paths.resolve("input", name.removesuffix(" [input]"))
 
@@ -48,7 +48,7 @@ NamePrefix = Annotated[
 
 @outputs
 class LoadedImage:
-    """A picture and its transparency."""
+    """An image and its transparency."""
 
     IMAGE: Image
     MASK: Mask
@@ -56,11 +56,11 @@ class LoadedImage:
 
 @node("LoadImage", category="image")
 def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
-    """Load a picture: its colours as RGB, and where it is transparent as a mask of the same size.
+    """Load an image as RGB, and its transparency as a mask of the same size.
 
-    The mask is 1 - alpha, all 0 if the picture has no alpha; the colours below transparent parts are kept. The
-    camera's orientation tag is applied, colour profiles are not. 16 bits a channel are kept. Frames of an animation,
-    and pages of one size, become a batch. What is not kept is said in a warning.
+    The mask is 1 - alpha, all 0 if the image has no alpha; colours of transparent pixels are kept. The
+    EXIF orientation is applied, colour profiles are not. 16 bits per channel are kept. Frames of an animation, and
+    pages of one size, become a batch. A warning names what is lost.
 
     Args:
         image: Name of a file among the inputs.
@@ -74,11 +74,11 @@ def load_image(image: InputPicture, ctx: RunContext) -> LoadedImage:
 def load_image_mask(
     image: InputPicture, ctx: RunContext, channel: Literal["alpha", "red", "green", "blue"] = "alpha"
 ) -> Mask:
-    """Load one channel of a picture as a mask.
+    """Load one channel of an image as a mask.
 
     Args:
         image: Name of a file among the inputs.
-        channel: A colour as it is; alpha turned round (1 where transparent), all 0 if the picture has none.
+        channel: A colour as it is; alpha inverted (1 where transparent), all 0 if the image has none.
     """
     from pipegraph.models.media.image_read import read_picture
 
@@ -90,13 +90,13 @@ def load_image_mask(
 def save_image(
     images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI"
 ) -> Generator[NodeEvent, None, Image]:
-    """Save pictures as 8-bit PNG with the graph that made them inside.
+    """Save images as 8-bit PNG with the graph embedded.
 
-    Values are clipped to 0..1 and rounded to the nearest of 256 levels. A picture with values that are not finite is
-    not saved; the others of its batch are, then the run fails.
+    Values are clipped to 0..1 and rounded to the nearest of 256 levels. An image with non-finite values is not
+    saved; the others of its batch are, then the run fails.
 
     Args:
-        images: Pictures with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
+        images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
         filename_prefix: Start of the file names, may hold folders; `%width%`, `%height%`, `%batch_num%`, `%year%`,
             `%month%`, `%day%`, `%hour%`, `%minute%`, `%second%` and `%date:yyyy-MM-dd%` are filled in; `%n` is where
             the counter goes, else it goes to the end.
@@ -107,10 +107,10 @@ def save_image(
 
 @node("PreviewImage", category="image", effect="writes", output_node=True, output="images")
 def preview_image(images: Image, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
-    """Show pictures: they are saved for a while in the folder of temporary files.
+    """Preview images: they are saved in the folder of temporary files.
 
     Args:
-        images: What to show.
+        images: Images to show.
     """
     yield from write_pictures(images, ctx, "preview", temporary=True)
     return images
@@ -119,31 +119,31 @@ def preview_image(images: Image, ctx: RunContext) -> Generator[NodeEvent, None, 
 def write_pictures(
     images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool
 ) -> Generator[NodeEvent, None, None]:
-    """Write each picture of a batch that is finite; then fail if there were others."""
+    """Write the finite images of a batch; then fail if there are others."""
     from pipegraph.models.media.image_read import finite, to_png
 
     count, height, width = images.shape[:3]
     if not count:
-        raise ValueError("there is no picture to save: the batch is empty")
+        raise ValueError("there is no image to save: the batch is empty")
     broken = []
     now = datetime.now()
-    for i, picture in enumerate(images):
-        if not finite(picture):
+    for i, image in enumerate(images):
+        if not finite(image):
             broken.append(i)
             continue
         name = _file_name(prefix, width, height, i, now)
-        data = to_png(picture, metadata(ctx.reproduce, i, count), compression=1 if temporary else 4)
+        data = to_png(image, metadata(ctx.reproduce, i, count), compression=1 if temporary else 4)
         yield Saved(ctx.write(name, data, temporary=temporary), temporary=temporary)
     if broken:
         which = ", ".join(map(str, broken))
         raise ValueError(
-            f"{len(broken)} of {count} pictures (batch index {which}) hold NaN or infinite values and were not saved; "
+            f"{len(broken)} of {count} images (batch index {which}) hold NaN or infinite values and were not saved; "
             "a VAE or network that overflows in half precision is the usual cause: try fp32 or bf16"
         )
 
 
 def metadata(reproduce: Mapping[str, Any], item: int, count: int) -> dict[str, str]:
-    """Text chunks that hold what makes a picture again, as ASCII JSON; ``pipegraph`` says which of a batch it is."""
+    """PNG text chunks that reproduce an image, as ASCII JSON; ``pipegraph`` holds its batch index."""
     parts = {key: value for key, value in reproduce.items() if value}
     if count > 1:
         parts["pipegraph"] = {**parts.get("pipegraph", {}), "batch_index": item, "batch_size": count}

@@ -1,4 +1,4 @@
-"""Put pictures together: many batches into one, two pictures side by side."""
+"""Batch images, and stitch two images together."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _COLOURS: Final = {"white": (1, 1, 1), "black": (0, 0, 0), "red": (1, 0, 0), "gr
 
 @node("BatchImagesNode", category="image", title="Batch Images")
 def batch_images(*, images: Images) -> Image:
-    """Put batches of pictures into one, in the order of their numbers.
+    """Put batches of images into one, in the order of their numbers.
 
-    All are scaled (bilinear) and cut in the middle to the size of the first. If any has alpha, the others become
+    All are scaled (bilinear) and cropped at the centre to the size of the first. If any has alpha, the others become
     opaque.
 
     Args:
@@ -34,7 +34,7 @@ def batch_images(*, images: Images) -> Image:
     from pipegraph.models.media.image_ops import match_channels, resize
 
     if not images:
-        raise ValueError("no pictures are given: connect images.image0, images.image1, ...")
+        raise ValueError("no images: connect images.image0, images.image1, ...")
     batches = [images[name] for name in sorted(images, key=lambda name: int(name.removeprefix("image")))]
     widest = max(batches, key=lambda batch: batch.shape[-1])
     height, width = batches[0].shape[1:3]
@@ -50,18 +50,18 @@ def image_stitch(
     spacing_color: Literal["white", "black", "red", "green", "blue"] = "white",
     image2: Image | None = None,
 ) -> Image:
-    """Put two pictures side by side, or one above the other.
+    """Put two images side by side, or one above the other.
 
-    Of two batches, the shorter one goes on with its last picture. If only one has alpha, the other becomes opaque.
+    The shorter batch repeats its last image. If only one has alpha, the other becomes opaque.
 
     Args:
-        image1: The picture that stays where it is.
-        direction: On which side of it the other one stands.
-        match_image_size: Scale the other one (Lanczos) to the same height, or below and above to the same width; else
-            the smaller one is put in the middle, with the colour of the gap around.
-        spacing_width: Width of the gap in pixels; an odd one is made even.
+        image1: First image.
+        direction: Side of the first image at which the second one is put.
+        match_image_size: Scale the second image (Lanczos) to the same height, or for up and down to the same width;
+            else the smaller image is centred on the colour of the gap.
+        spacing_width: Width of the gap in pixels; odd widths are rounded up.
         spacing_color: Colour of the gap.
-        image2: The other picture; without it the first comes back as it is.
+        image2: Second image; without it the first is returned.
     """
     import torch
 
@@ -69,7 +69,7 @@ def image_stitch(
 
     if image2 is None:
         return image1
-    # Below, axis 1 (rows) or 2 (columns) is the one along which they are put together.
+    # along: the axis of concatenation, 1 (rows) or 2 (columns).
     along = 2 if direction in ("left", "right") else 1
     across = 3 - along
     wider = image1 if image1.shape[-1] >= image2.shape[-1] else image2
@@ -90,7 +90,7 @@ def image_stitch(
 
 
 def _in_the_middle(image: Tensor, axis: int, length: int, colour: Tensor) -> Tensor:
-    """Pictures [B, H, W, C] made ``length`` long along an axis, with a colour on both sides."""
+    """Pad images [B, H, W, C] to ``length`` along an axis, with a colour on both sides."""
     import torch
 
     shape, lacks = [*image.shape], length - image.shape[axis]

@@ -1,4 +1,4 @@
-"""Latents: empty ones, batches of them, their size and what of them is to be painted anew."""
+"""Latents: empty latents, batches, resizing and inpainting masks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BatchSize = Annotated[int, Ge(1), Le(4096)]
-_CELL = 8  # pixels a cell of an SD, SDXL, SD3 or FLUX latent is wide
+_CELL = 8  # pixels per latent cell of SD, SDXL, SD3 and FLUX
 
 
 def cut_sizes(ctx: RunContext, **sizes: tuple[int, int, int]) -> tuple[int, ...]:
-    """Sizes that a latent has: each cut to the next smaller one, as ComfyUI does; what changes is said.
+    """Round sizes down to those of a latent, as ComfyUI does, with a warning for each change.
 
     Args:
-        ctx: Of the node that makes the latent.
-        sizes: By the names of the node's inputs: the number, and the step and the least of those that a latent has.
+        ctx: Context of the node.
+        sizes: By input name: size, step and least size.
     """
     cut = {name: max(0, number - least) // step * step + least for name, (number, step, least) in sizes.items()}
     for name, (number, step, least) in sizes.items():
@@ -40,15 +40,14 @@ def empty_latent_image(
     height: Annotated[int, Ge(16), Le(16384), Step(8), Auto("height")] = 512,
     batch_size: BatchSize = 1,
 ) -> Latent:
-    """Make an empty latent: nothing to start from but a size.
+    """Make an empty latent of 4 channels.
 
-    It has 4 channels. A sampler knows an empty latent by all its values being 0 and makes it of as many channels as
-    its model has.
+    Samplers recognise an empty latent (all zeros) and give it the number of channels of their model.
 
     Args:
-        width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
-        height: Of the picture, in pixels, likewise.
-        batch_size: How many pictures.
+        width: Image width in pixels; rounded down to a multiple of 8, with a warning.
+        height: Image height in pixels, likewise.
+        batch_size: Number of images.
     """
     return {"samples": _empty(ctx, 4, width, height, batch_size)}
 
@@ -70,20 +69,20 @@ def empty_sd3_latent_image(
     """Make an empty latent of 16 channels, as SD3 and FLUX have.
 
     Args:
-        width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
-        height: Of the picture, in pixels, likewise.
-        batch_size: How many pictures.
+        width: Image width in pixels; rounded down to a multiple of 8, with a warning.
+        height: Image height in pixels, likewise.
+        batch_size: Number of images.
     """
     return {"samples": _empty(ctx, 16, width, height, batch_size)}
 
 
 @node("SetLatentNoiseMask", category="latent/inpaint")
 def set_latent_noise_mask(samples: Latent, mask: Mask) -> Latent:
-    """Say where a sampler may paint; the rest of the latent stays as it is.
+    """Set the inpainting mask of a latent; samplers keep the rest.
 
     Args:
         samples: The latent.
-        mask: 1 where to paint anew, at any size.
+        mask: 1 where to inpaint, at any size.
     """
     return {**samples, "noise_mask": mask.reshape(-1, 1, *mask.shape[-2:])}
 
@@ -100,10 +99,10 @@ def latent_upscale(
 
     Args:
         samples: The latent.
-        upscale_method: How new values are made of old ones; bislerp turns their direction and blends their length.
-        width: Of the picture, in pixels; 0 keeps the shape of the picture.
-        height: Of the picture, in pixels; 0 keeps the shape of the picture.
-        crop: center cuts what does not fit the new shape instead of stretching it.
+        upscale_method: Interpolation; bislerp interpolates direction (slerp) and length.
+        width: Image width in pixels; 0 keeps the aspect ratio.
+        height: Image height in pixels; 0 keeps the aspect ratio.
+        crop: center crops to the new aspect ratio instead of stretching.
     """
     from pipegraph.models.sampling.latents import resize
 
@@ -118,11 +117,11 @@ def latent_upscale(
 
 @node("RepeatLatentBatch", category="latent/batch", title="Repeat Latent Batch")
 def repeat_latent_batch(samples: Latent, amount: Annotated[int, Ge(1), Le(64)] = 1) -> Latent:
-    """Repeat a batch, each copy with noise of its own.
+    """Repeat a batch; each copy gets its own noise.
 
     Args:
         samples: The latent.
-        amount: How many times it is there afterwards.
+        amount: Number of repetitions.
     """
     from pipegraph.models.sampling.latents import repeat
 
@@ -135,12 +134,12 @@ def latent_from_batch(
     batch_index: Annotated[int, Ge(0), Le(4095)] = 0,
     length: Annotated[int, Ge(1), Le(4096)] = 1,
 ) -> Latent:
-    """Take items out of a batch; they keep the noise they have in the batch, so each can be made again alone.
+    """Take items out of a batch; they keep their noise, so each can be sampled again alone.
 
     Args:
         samples: The latent.
-        batch_index: The first item to take, from 0; beyond the end it is the last.
-        length: How many to take, at most.
+        batch_index: First item, from 0; clamped to the last.
+        length: Largest number of items.
     """
     from pipegraph.models.sampling.latents import take
 

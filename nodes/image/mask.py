@@ -1,4 +1,4 @@
-"""Masks: where to act. MASK is [B, H, W] in 0..1."""
+"""Make, convert and combine masks. MASK is [B, H, W] in 0..1."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def solid_mask(
 
 @node("InvertMask", category="mask")
 def invert_mask(mask: Mask) -> Mask:
-    """Turn a mask round: 1 becomes 0.
+    """Invert a mask.
 
     Args:
-        mask: What to turn round.
+        mask: Mask to invert.
     """
     return 1 - mask
 
 
 @node("MaskToImage", category="mask")
 def mask_to_image(mask: Mask) -> Image:
-    """Show a mask as a gray RGB picture.
+    """Show a mask as a gray RGB image.
 
     Args:
         mask: White where it is 1.
@@ -53,29 +53,29 @@ def mask_to_image(mask: Mask) -> Image:
 
 @node("ImageToMask", category="mask")
 def image_to_mask(image: Image, channel: Literal["red", "green", "blue", "alpha"] = "red") -> Mask:
-    """Take one channel of pictures as a mask, as it is.
+    """Take one channel of images as a mask, as it is.
 
     Args:
-        image: The pictures.
-        channel: Which channel; alpha only of pictures that have one (LoadImage gives it as its MASK).
+        image: The images.
+        channel: The channel; alpha needs an RGBA image (LoadImage outputs alpha as MASK).
     """
     index = ("red", "green", "blue", "alpha").index(channel)
     if index >= image.shape[-1]:
         raise ValueError(
-            f"the picture has no {channel} channel, it has {image.shape[-1]}; LoadImage gives transparency as MASK"
+            f"the image has no {channel} channel, it has {image.shape[-1]}; LoadImage gives transparency as MASK"
         )
     return image[..., index].contiguous()
 
 
 @node("JoinImageWithAlpha", category="mask/compositing")
 def join_image_with_alpha(image: Image, alpha: Mask) -> Image:
-    """Make pictures transparent where a mask is 1.
+    """Make images transparent where a mask is 1.
 
-    There are as many as the longer of the two batches has; the shorter one begins anew at its end.
+    The shorter batch is repeated to the length of the longer one.
 
     Args:
         image: Colours.
-        alpha: 1 where transparent, as LoadImage gives it; scaled to the picture's size.
+        alpha: 1 where transparent, as LoadImage's MASK; scaled to the image's size.
     """
     import torch
 
@@ -88,10 +88,10 @@ def join_image_with_alpha(image: Image, alpha: Mask) -> Image:
 
 @node("SplitImageWithAlpha", category="mask/compositing")
 def split_image_with_alpha(image: Image) -> ImageAndMask:
-    """Part pictures into their colours and a mask that is 1 where they are transparent.
+    """Split images into colours and a mask that is 1 where they are transparent.
 
     Args:
-        image: RGBA pictures; RGB ones give a mask of 0.
+        image: RGBA images; RGB ones give a mask of 0.
     """
     import torch
 
@@ -104,7 +104,7 @@ def grow_mask(mask: Mask, expand: Annotated[int, Ge(-16384), Le(16384)] = 0, tap
     """Make a mask larger or smaller by whole pixels.
 
     Args:
-        mask: What to grow.
+        mask: Mask to grow.
         expand: Pixels to grow by; a negative number shrinks.
         tapered_corners: Grow to a diamond instead of a square.
     """
@@ -124,11 +124,11 @@ def mask_composite(
     """Combine two masks.
 
     Args:
-        destination: Gives the size.
-        source: What is combined with it; what sticks out is cut.
+        destination: First mask; sets the size.
+        source: Second mask, cut at the border.
         x: Column of the source's left edge.
         y: Row of the source's top edge.
-        operation: What is done pixel by pixel; and, or, xor round to 0 or 1 first.
+        operation: Operation per pixel; and, or, xor round to 0 or 1 first.
     """
     from pipegraph.models.media.image_ops import combine_masks
 
@@ -137,10 +137,10 @@ def mask_composite(
 
 @node("MaskPreview", category="mask", effect="writes", output_node=True, output="mask")
 def mask_preview(mask: Mask, ctx: RunContext) -> Generator[NodeEvent, None, Mask]:
-    """Show a mask: it is saved for a while in the folder of temporary files.
+    """Preview a mask: it is saved in the folder of temporary files.
 
     Args:
-        mask: What to show.
+        mask: Mask to show.
     """
     yield from write_pictures(mask.unsqueeze(-1), ctx, "mask", temporary=True)
     return mask

@@ -1,4 +1,4 @@
-"""Resize pictures or masks in the ways of ComfyUI's newer node."""
+"""Resize images or masks, as ComfyUI's newer node."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MATCH, _MULTIPLE, _PIXELS = "match size", "scale to multiple", "scale total pix
 _EXACT, _WIDTH, _HEIGHT = "scale dimensions", "scale width", "scale height"
 _LONGER, _SHORTER, _FACTOR = "scale longer dimension", "scale shorter dimension", "scale by multiplier"
 _USUAL = {_PIXELS: 1, _MULTIPLE: 8}
-"""What sides become multiples of where the graph says nothing."""
+"""Default of ``multiple``."""
 
 Side = Annotated[int, Ge(1), Le(16384)]
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
     if values.get(_KIND) == _MATCH and f"{_KIND}.match" not in linked:
-        yield f"{_KIND}.match", f'"{_MATCH}" needs pictures or a mask of the wanted size'
+        yield f"{_KIND}.match", f'"{_MATCH}" needs images or a mask of the wanted size'
 
 
 def _size(values: Mapping[str, Any]) -> int:
-    """Bytes of one mask of the size that is asked for."""
+    """Bytes of one mask of the requested size."""
     sides = {name: values.get(f"{_KIND}.{name}") for name in ("width", "height")}
     return pictures(channels=1)(sides) if values.get(_KIND) == _EXACT else 0
 
@@ -70,27 +70,27 @@ def resize_image_mask(
     match: Annotated[Image | Mask | None, Under(_KIND, _MATCH)] = None,
     scale_method: Method = "area",
 ) -> Image | Mask:
-    """Resize pictures or masks; other sides follow from the aspect ratio.
+    """Resize images or masks; other sides follow from the aspect ratio.
 
     Args:
-        input: What to resize.
-        resize_type: What the new size is told by.
+        input: Images or masks to resize.
+        resize_type: How the new size is set.
         width: New width in pixels; 0 follows from the height.
-        height: New height in pixels; 0 follows from the width; two of 0 leave all as it is.
-        crop: center cuts what the new aspect ratio does not hold, disabled squeezes.
+        height: New height in pixels; 0 follows from the width; 0 and 0 change nothing.
+        crop: center crops to the new aspect ratio, disabled squeezes.
         multiplier: New width divided by old width.
         longer_size: New length of the longer side in pixels.
         shorter_size: New length of the shorter side in pixels.
         megapixels: Pixels to reach, in units of 1024 * 1024.
-        multiple: Sides become multiples of it: the nearest (1 if left out) for `scale total pixels`; the next smaller
-            (8 if left out) for `scale to multiple`, where what is too much is cut at the centre.
-        match: Pictures or masks of the wanted size.
-        scale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
+        multiple: Sides become multiples of it: the nearest (default 1) for `scale total pixels`; the next smaller
+            (default 8) for `scale to multiple`, which crops at the centre.
+        match: Images or masks of the wanted size.
+        scale_method: Interpolation; only area and lanczos antialias when shrinking.
     """
     from pipegraph.models.media.image_ops import resize
 
-    pictures = input[..., None] if input.ndim == 3 else input
-    size = pictures.shape[2], pictures.shape[1]
+    images = input[..., None] if input.ndim == 3 else input
+    size = images.shape[2], images.shape[1]
     multiple = multiple or _USUAL.get(resize_type, 1)
     if resize_type == _MATCH:
         assert match is not None
@@ -113,24 +113,24 @@ def resize_image_mask(
     width = width or max(1, round(size[0] * height / size[1]))
     height = height or max(1, round(size[1] * width / size[0]))
     if resize_type == _MULTIPLE:
-        return _covered(pictures, width, height, scale_method).reshape(len(input), height, width, *input.shape[3:])
-    made = resize(pictures, width, height, scale_method, crop)
-    return made[..., 0] if input.ndim == 3 else made
+        return _covered(images, width, height, scale_method).reshape(len(input), height, width, *input.shape[3:])
+    resized = resize(images, width, height, scale_method, crop)
+    return resized[..., 0] if input.ndim == 3 else resized
 
 
 def _whole(size: tuple[int, int], multiple: int) -> tuple[int, int]:
     """The largest multiples that are no larger than the sides."""
     if min(size) < multiple:
-        raise ValueError(f"{size[0]}x{size[1]} is smaller than the multiple {multiple} that its sides are to be of")
+        raise ValueError(f"{size[0]}x{size[1]} is smaller than the multiple {multiple}")
     return size[0] // multiple * multiple, size[1] // multiple * multiple
 
 
-def _covered(pictures: Tensor, width: int, height: int, method: Method) -> Tensor:
-    """The pictures scaled to cover a size, and what is too much cut at the centre."""
+def _covered(images: Tensor, width: int, height: int, method: Method) -> Tensor:
+    """Scale images to cover a size and crop them at the centre."""
     from pipegraph.models.media.image_ops import resize
 
-    h, w = pictures.shape[1:3]
+    h, w = images.shape[1:3]
     wide = width * h >= height * w
     w, h = (width, max(height, -(-h * width // w))) if wide else (max(width, -(-w * height // h)), height)
     x, y = (w - width) // 2, (h - height) // 2
-    return resize(pictures, w, h, method)[:, y : y + height, x : x + width]
+    return resize(images, w, h, method)[:, y : y + height, x : x + width]

@@ -1,4 +1,4 @@
-"""Sizes of pictures."""
+"""Sizes of images."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def resolution_selector(
     megapixels: Annotated[float, Ge(0.1), Le(16), Step(0.1)] = 1.0,
     multiple: Annotated[int, Ge(1), Le(512), Step(8)] = 8,
 ) -> Size:
-    """Tell the size of a picture of so many pixels.
+    """Compute width and height from aspect ratio and pixel count.
 
     Args:
         aspect_ratio: Width to height.
-        megapixels: How many times 1024 x 1024 pixels, about.
-        multiple: Of which both sides are multiples, the nearest.
+        megapixels: Pixels in units of 1024 * 1024, approximately.
+        multiple: Both sides are rounded to multiples of it.
     """
     wide, high = (int(n) for n in aspect_ratio.split(" ")[0].split(":"))
     scale = math.sqrt(megapixels * 1024**2 / (wide * high))

@@ -1,4 +1,4 @@
-"""Between pictures and latents."""
+"""Encode images to latents and decode latents."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FrameOverlap = Annotated[int, Ge(4), Le(4096), MultipleOf(4)]
 
 @node("VAEDecode", category="latent", title="VAE Decode")
 def vae_decode(samples: Latent, vae: ModelVae, ctx: RunContext) -> Generator[NodeEvent, None, Image]:
-    """Decode latents to pictures; of a latent of clip and sound, the clip.
+    """Decode latents to images; from a joint latent of video and audio, the video.
 
-    A result that is not finite in half precision is made again in float32; one that is not finite then is an error.
+    If a result in half precision is not finite, decoding is repeated in float32; a second failure is an error.
 
     Args:
         samples: The latents.
@@ -42,14 +42,14 @@ def vae_decode_tiled(
     temporal_size: Frames = 64,
     temporal_overlap: FrameOverlap = 8,
 ) -> Generator[NodeEvent, None, Image]:
-    """Decode latents to pictures in overlapping tiles, which takes less memory.
+    """Decode latents to images in overlapping tiles, which takes less memory.
 
     Args:
         samples: The latents.
         tile_size: Side of a tile in pixels.
-        overlap: How far tiles overlap, in pixels; at most a quarter of a tile.
-        temporal_size: Frames a tile is long; not used by VAEs that decode frame by frame, as Wan's does.
-        temporal_overlap: Frames by which tiles overlap in time; likewise.
+        overlap: Overlap of tiles in pixels; at most a quarter of a tile.
+        temporal_size: Frames per tile; not used by VAEs that decode frame by frame, such as Wan's.
+        temporal_overlap: Overlap of tiles in frames; likewise.
     """
     if overlap > tile_size // 4:
         ctx.warn(f"overlap {overlap} is more than a quarter of tile_size {tile_size}; {tile_size // 4} is used")
@@ -62,36 +62,36 @@ def vae_decode_tiled(
 
 @node("VAEEncode", category="latent", title="VAE Encode")
 def vae_encode(pixels: Image, vae: ModelVae, ctx: RunContext) -> Latent:
-    """Encode pictures to latents; sides are cut at the centre to multiples of a latent cell (8 pixels).
+    """Encode images to latents; sides are cropped at the centre to multiples of a latent cell (8 pixels).
 
     Args:
-        pixels: The pictures; of more than three channels the first three are taken.
+        pixels: The images; only the first three channels are used.
     """
     from pipegraph.models.vae.image import fit_to_grid
 
-    fitted = fit_to_grid(pixels[..., :3], vae.latent.downscale)
-    if fitted.shape != pixels[..., :3].shape:
-        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {fitted.shape[2]}x{fitted.shape[1]}")
-    return {"samples": vae.encode(fitted, ctx.warn)}
+    cropped = fit_to_grid(pixels[..., :3], vae.latent.downscale)
+    if cropped.shape != pixels[..., :3].shape:
+        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {cropped.shape[2]}x{cropped.shape[1]}")
+    return {"samples": vae.encode(cropped, ctx.warn)}
 
 
 @node("VAEDecodeAudio", category="latent/audio", title="VAE Decode Audio")
 def vae_decode_audio(samples: Latent, vae: Vae) -> Audio:
-    """Decode latents to sound; of a latent of clip and sound, the sound.
+    """Decode latents to audio; from a joint latent of video and audio, the audio.
 
     Args:
         samples: The latents.
-        vae: The model's VAE of sound.
+        vae: The model's audio VAE.
     """
-    sound = getattr(vae, "sound", None)
-    if sound is None:
-        raise ValueError("this VAE is of pictures: connect the model's VAE of sound")
-    heard: dict[str, Any] = sound(_part(samples, 1))
-    return heard
+    decode = getattr(vae, "sound", None)
+    if decode is None:
+        raise ValueError("this is an image VAE: connect the model's audio VAE")
+    audio: dict[str, Any] = decode(_part(samples, 1))
+    return audio
 
 
 def _part(samples: Latent, which: int) -> Any:
-    """The samples of a latent; of one of clip and sound, those of the one or the other."""
+    """The samples of a latent; of a joint latent, video (0) or audio (1)."""
     if "shapes" not in samples:
         return samples["samples"]
     from pipegraph.models.families.ltx.ltx2 import separated
@@ -100,5 +100,5 @@ def _part(samples: Latent, which: int) -> Any:
 
 
 def _progress(steps: Generator[tuple[int, int], None, Image], unit: str) -> Generator[NodeEvent, None, Image]:
-    """A decoder's steps as events of a node, with its result."""
+    """Convert a decoder's steps to progress events; return its result."""
     return converted(steps, lambda step: Progress(*step, unit))

@@ -1,4 +1,4 @@
-"""Prefill and decode of language models, apart and together."""
+"""Prefill and decode of language models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MaxTokens = Annotated[int, Ge(1), Le(1 << 20)]
 WhenCut = Literal["warn", "fail"]
 Kernels = dict[str, set[str]]
-"""Back ends that have run, by op."""
+"""Back ends that ran, by op."""
 E = TypeVar("E")
 
 
@@ -44,24 +44,24 @@ def sampling_params(
     stop: LongText = "",
     stop_ids: str = "",
 ) -> Sampling:
-    """How the next token is chosen. The seed and the length belong to the node that decodes.
+    """Set how the next token is sampled. Seed and length are inputs of the node that decodes.
 
     Args:
-        temperature: 0 takes the likeliest token; 1 draws as the model says; more is more daring.
-        top_k: Draw among so many likeliest tokens; 0: all.
-        top_p: Draw among the fewest likeliest tokens that have this probability together; 1: all.
-        min_p: Draw among tokens at least this many times as likely as the likeliest; 0: all.
-        repetition_penalty: Makes what prompt and reply hold less likely; 1: off.
-        presence_penalty: Taken off the logits of tokens that the reply holds; 0: off.
-        frequency_penalty: The same for each time that the reply holds them; 0: off.
-        min_tokens: The reply does not end by an id before so many tokens; a text of `stop` ends it all the same.
-        stop: Texts that end a reply and are left out of it, one a line; `\\n` is a line break.
-        stop_ids: Ids that end a reply besides the model's own, with commas between them.
+        temperature: 0 is greedy; 1 samples the model's distribution; higher is more random.
+        top_k: Sample from this many likeliest tokens; 0: all.
+        top_p: Sample from the smallest set of tokens with this total probability; 1: all.
+        min_p: Sample from tokens with at least this fraction of the highest probability; 0: all.
+        repetition_penalty: Penalty on tokens of the prompt and the reply; 1: off.
+        presence_penalty: Subtracted from the logits of tokens in the reply; 0: off.
+        frequency_penalty: The same, for each occurrence in the reply; 0: off.
+        min_tokens: No end by a stop id before this many tokens; a text of `stop` still ends the reply.
+        stop: Stop strings, one a line, left out of the reply; `\\n` is a line break.
+        stop_ids: Token ids that end a reply besides the model's own, separated by commas.
     """
     from pipegraph.models.llm.sampling import SamplingParams
 
     lines = [line.replace("\\n", "\n").replace("\\t", "\t") for line in stop.splitlines()]
-    made = SamplingParams(
+    params = SamplingParams(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
@@ -74,16 +74,16 @@ def sampling_params(
         stop=tuple(line for line in lines if line),
         stop_ids=_ids(stop_ids),
     )
-    if made.idle:
-        ctx.warn(f"temperature is 0, so no token is drawn: {', '.join(made.idle)} does nothing")
-    return made
+    if params.idle:
+        ctx.warn(f"temperature is 0, so no token is sampled: {', '.join(params.idle)} does nothing")
+    return params
 
 
 def _ids(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.replace(",", " ").split())
     except ValueError as e:
-        raise ValueError(f"ids are numbers with commas between them, not {text!r}") from e
+        raise ValueError(f"ids are numbers separated by commas, not {text!r}") from e
 
 
 @node("LogitBias", category="llm", output="sampling")
@@ -93,13 +93,13 @@ def logit_bias(
     bias: Annotated[float, Ge(-100), Le(100), Step(0.5)] = -100.0,
     sampling: Sampling | None = None,
 ) -> Sampling:
-    """Make tokens likelier or less likely: those that the words begin with, at a beginning and after a space.
+    """Add a bias to the first token of each word, at the start of a text and after a space.
 
     Args:
-        llm: Whose tokens are meant.
-        words: One a line.
+        llm: Language model whose tokenizer is used.
+        words: One word a line.
         bias: Added to the logits of those tokens; -100 forbids them.
-        sampling: What it is added to.
+        sampling: Sampling parameters to extend.
     """
     from dataclasses import replace
 
@@ -125,28 +125,30 @@ def llm_prefill(
     chunk: Annotated[int, Ge(1), Le(1 << 20)] = 512,
     reuse: bool = True,
 ) -> Generator[Progress, None, KVCache]:
-    """Read a prompt: all its tokens at once, so this is bound by arithmetic and sets the time to the first token.
+    """Prefill a prompt: all tokens at once, so this is compute-bound and sets the time to first token.
 
     Args:
-        llm: What reads.
+        llm: Language model.
         tokens: The prompt.
-        cache: What was read before; it stays as it is.
-        kv: How keys and values are kept: as the model computes, or as int8 with a scale a token and head.
-        chunk: How many tokens run through the network at once.
-        reuse: Begin with what the model has read before of the same tokens, also in other runs, and keep what it reads.
+        cache: KV cache to continue from; it is not changed.
+        kv: Storage of keys and values: the model's dtype, or int8 with a scale per token and head.
+        chunk: Tokens per forward pass.
+        reuse: Reuse cached prefixes of the same tokens, also from other runs, and cache the new ones.
     """
     from pipegraph.models.llm.prefill import prefill
 
     kernels: Kernels = {}
-    held = cache.cache if cache else None
-    made: Prefilled = yield from reading(prefill(llm, tokens, cache=held, chunk=chunk, kv=kv, reuse=reuse), kernels)
-    _note(ctx, made.stats, kernels)
-    return made
+    kv_cache = cache.cache if cache else None
+    prefilled: Prefilled = yield from reading(
+        prefill(llm, tokens, cache=kv_cache, chunk=chunk, kv=kv, reuse=reuse), kernels
+    )
+    _note(ctx, prefilled.stats, kernels)
+    return prefilled
 
 
 @outputs
 class Replied:
-    """What a model said."""
+    """The reply of a model."""
 
     text: str
     tokens: Tokens
@@ -166,25 +168,25 @@ def llm_decode(
     max_tokens: MaxTokens = 256,
     when_cut: WhenCut = "warn",
 ) -> Generator[NodeEvent, None, Replied]:
-    """Write a reply, a token at a time: each reads all weights once, so this is bound by memory.
+    """Decode a reply, a token at a time: each reads all weights once, so this is memory-bound.
 
-    Gives the text, its tokens, the cache to go on from, why it ended (`stop`, `length`, or `constraint`) and whether it
-    is whole: false if the limit cut a reply that has to keep to a form.
+    Outputs the text, its tokens, the KV cache to continue from, the finish reason (`stop`, `length` or `constraint`)
+    and `valid`: false if the limit cut a reply that has to follow a grammar.
 
     Args:
-        llm: What writes.
-        cache: What it has read; it stays as it is, so that several nodes can go on from one.
-        sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-        grammar: The form that the reply keeps to.
+        llm: Language model.
+        cache: KV cache of the prompt; it is not changed, so several nodes can continue from it.
+        sampling: Sampling parameters; greedy if not connected.
+        grammar: Grammar that the reply follows.
         seed: Of the draws; sequence i of a batch has draws of its own.
-        max_tokens: The reply ends after so many tokens at the latest.
-        when_cut: What a reply is that has a form and is cut by the limit.
+        max_tokens: Longest reply in tokens.
+        when_cut: What to do if the limit cuts a reply that has to follow a grammar.
     """
     from pipegraph.models.llm.decode import decode
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     kernels: Kernels = {}
-    reply = yield from telling(decode(llm, cache, params, constraint=constraint, stopper=stopper), kernels)
+    reply = yield from decoding(decode(llm, cache, params, constraint=constraint, stopper=stopper), kernels)
     return replied(ctx, reply, constraint, when_cut, kernels, max_tokens)
 
 
@@ -201,25 +203,25 @@ def speculative_decode(
     draft_tokens: Annotated[int, Ge(1), Le(64)] = 4,
     when_cut: WhenCut = "warn",
 ) -> Generator[NodeEvent, None, Replied]:
-    """Write a reply with the help of a smaller model that guesses ahead; the distribution of replies stays the same.
+    """Decode a reply with a smaller draft model (speculative decoding); the distribution of replies stays the same.
 
     Args:
-        llm: What writes.
-        draft: What guesses; it must have the same tokens.
-        cache: What `llm` has read; it stays as it is.
-        sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-        grammar: The form that the reply keeps to.
-        seed: Of the draws.
-        max_tokens: The reply ends after so many tokens at the latest.
-        draft_tokens: How many tokens are guessed at a time.
-        when_cut: What a reply is that has a form and is cut by the limit.
+        llm: Language model.
+        draft: Draft model with the same vocabulary.
+        cache: KV cache of `llm` for the prompt; it is not changed.
+        sampling: Sampling parameters; greedy if not connected.
+        grammar: Grammar that the reply follows.
+        seed: Seed of the random draws.
+        max_tokens: Longest reply in tokens.
+        draft_tokens: Tokens drafted at a time.
+        when_cut: What to do if the limit cuts a reply that has to follow a grammar.
     """
     from pipegraph.models.llm.speculative import speculate
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
-    made = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
+    steps = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
     kernels: Kernels = {}
-    reply = yield from telling(made, kernels)
+    reply = yield from decoding(steps, kernels)
     return replied(ctx, reply, constraint, when_cut, kernels, max_tokens)
 
 
@@ -242,12 +244,12 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
 
 
 def reading(steps: Any, kernels: Kernels) -> Generator[Progress, None, Any]:
-    """The events of a prefill as those of a node; gives what was read. What computes is added to ``kernels``."""
+    """Convert the events of a prefill to node events; return its result. Back ends used are added to ``kernels``."""
     return _events(steps, kernels, lambda step: Progress(step.done, step.total, "tok"))
 
 
-def telling(steps: Any, kernels: Kernels) -> Generator[Token, None, Any]:
-    """The events of a decode as those of a node; gives its reply. What computes is added to ``kernels``."""
+def decoding(steps: Any, kernels: Kernels) -> Generator[Token, None, Any]:
+    """Convert the events of a decode to node events; return its reply. Back ends used are added to ``kernels``."""
     return _events(steps, kernels, lambda event: Token(event.text, event.id, event.sequence))
 
 
@@ -265,10 +267,10 @@ def _note(ctx: RunContext, stats: Any, kernels: Kernels, **more: Any) -> None:
 def replied(
     ctx: RunContext, reply: Any, constraint: Any, when_cut: WhenCut, kernels: Kernels, max_tokens: int
 ) -> Replied:
-    """The outputs of a decode; a reply that is shorter than was asked for, or not of its form, is said to be."""
+    """Outputs of a decode; warns if the reply is shorter than requested or does not follow its grammar."""
     cut = [s for s in range(len(reply.texts)) if constraint and not constraint.complete(s)]
-    told = {"cut_sequences": cut} if cut else {}
-    _note(ctx, reply.stats, kernels, finish=list(reply.finish), **told)
+    extra = {"cut_sequences": cut} if cut else {}
+    _note(ctx, reply.stats, kernels, finish=list(reply.finish), **extra)
     early = [len(ids) for ids, f in zip(reply.tokens, reply.finish, strict=True) if f == "length"]
     if early and min(early) < max_tokens:
         ctx.warn(
@@ -277,8 +279,8 @@ def replied(
         )
     if cut:
         message = (
-            f"the reply was cut after {len(reply.tokens.ids[cut[0]])} tokens and does not keep to its form; "
-            "give it more tokens, or a form that ends sooner"
+            f"the reply was cut after {len(reply.tokens.ids[cut[0]])} tokens and does not follow its grammar; "
+            "give it more tokens, or a grammar that ends sooner"
         )
         if when_cut == "fail":
             raise ValueError(message)

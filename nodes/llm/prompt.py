@@ -1,4 +1,4 @@
-"""Load a language model, and text to tokens and back: chats, forms of replies, replies taken apart."""
+"""Load a language model; chat templates, tokenizing, grammars and parsing of replies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _files(name: str) -> list[Path]:
 
 LLMName = Annotated[str, FileInput(_files, lambda: paths.names(load.KIND))]
 LongText = Annotated[str, Multiline()]
-SeenImage = Annotated[Image, Needs("pictures", "reads text only and can be shown no picture")]
+SeenImage = Annotated[Image, Needs("pictures", "reads text only, no images")]
 Thinking = Literal["auto", "on", "off"]
 SWITCH = {"auto": None, "on": True, "off": False}
 """The values of a THINKING input."""
 
 
 def _abilities(llm_name: str) -> Mapping[str, Any]:
-    """What a model can do, for nodes that need it."""
+    """Abilities of a model, for nodes that need them."""
     return load.abilities(llm_name)
 
 
@@ -44,10 +44,10 @@ def load_llm(
 
     Args:
         llm_name: A folder in transformers' layout, a GGUF file, `org/name` in the local hub cache, or `embedded/...`.
-        device: Where it computes.
-        quantize: Keep weights of linear layers in 8 or 4 bits; those that are packed already stay as they are.
-        packed: Of a GGUF file: `fast` brings 4- and 8-bit weights, with the same values, into the order in which one
-            token is computed fastest; `mapped` leaves them in the file, for less memory and slower replies.
+        device: Device to run on.
+        quantize: Quantize linear layers to 8 or 4 bits; layers that are quantized in the file stay as they are.
+        packed: For GGUF files: `fast` repacks 4- and 8-bit weights, with the same values, for fast decoding; `mapped`
+            leaves them memory-mapped in the file: less memory, slower replies.
     """
     from pipegraph.models.loading.place import Place
     from pipegraph.models.quantize import noted
@@ -58,8 +58,8 @@ def load_llm(
         llm = load.load_llm(llm_name, place.device, place.dtype, quantize=wanted, mapped=packed == "mapped")
     for remark in llm.tokenizer.remarks if llm.tokenizer else ():
         ctx.warn(remark)
-    if found := noted({"llm": llm.network}):
-        ctx.note("weights", found)
+    if packed_weights := noted({"llm": llm.network}):
+        ctx.note("weights", packed_weights)
     return llm
 
 
@@ -73,13 +73,12 @@ class Counted:
 
 @node("Tokenize", category="llm/text")
 def tokenize(llm: LLM, text: LongText, control_tokens: bool = False) -> Counted:
-    """Turn a text into tokens.
+    """Encode text as tokens.
 
     Args:
-        llm: Whose tokenizer is used.
-        text: A prompt. The token that the model wants before a text is put before it.
-        control_tokens: The text comes from a chat template: what looks like a control token in it is one, and nothing
-            is put before it.
+        llm: Language model whose tokenizer is used.
+        text: A prompt. The model's BOS token is put before it.
+        control_tokens: The text comes from a chat template: parse control tokens in it, and add no BOS token.
     """
     from pipegraph.models.llm.llm import Tokens as Values
 
@@ -89,11 +88,11 @@ def tokenize(llm: LLM, text: LongText, control_tokens: bool = False) -> Counted:
 
 @node("Detokenize", category="llm/text", output="text")
 def detokenize(llm: LLM, tokens: Tokens, control_tokens: bool = False) -> str:
-    """Turn tokens into text; several sequences become texts with an empty line between them.
+    """Decode tokens to text; several sequences are separated by an empty line.
 
     Args:
-        llm: Whose tokenizer is used.
-        tokens: What to read.
+        llm: Language model whose tokenizer is used.
+        tokens: Tokens to decode.
         control_tokens: Write control tokens, too.
     """
     tokenizer = _tokenizer(llm)
@@ -120,20 +119,20 @@ def chat_template(
     date: str = "2026-01-01",
     image: SeenImage | None = None,
 ) -> Written:
-    """Write a chat as the model's own template wants it, up to where the model is to answer.
+    """Render a chat with the model's template, up to where the model answers.
 
-    Pictures are in `tokens` only: the places that they take there are one placeholder each in `text`. `thinking_begun`
-    says whether the template has begun the thinking of the reply, for ParseReply.
+    Images are in `tokens` only; in `text` each is one placeholder. `thinking_begun` is true if the template opens the
+    thinking of the reply, for ParseReply.
 
     Args:
-        llm: Whose template is used.
-        message: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-        system: What the model is told first; some templates have a text of their own for it if this is empty.
+        llm: Language model whose template is used.
+        message: User message, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
+        system: System prompt; if it is empty, some templates use their own.
         tools: Functions that the model may call, a JSON list of schemas.
         thinking: Whether the model thinks before it answers; auto leaves it to the template.
-        date: The day that templates may name. It is given, so that the same graph gives the same tokens.
-        image: Pictures that a vision-language model is shown, in the order of the batch: where the chat has parts
-            `{"type": "image"}`, else at the beginning of its last user turn.
+        date: Date for templates that show one. It is an input, so that the same graph gives the same tokens.
+        image: Images for a vision-language model, in batch order: where the chat has parts `{"type": "image"}`, else
+            at the beginning of its last user turn.
     """
     chat, tokens = written_chat(ctx, llm, message, system, tools, thinking, date, image)
     return Written(chat.text, tokens, chat.begins_thinking)
@@ -149,35 +148,35 @@ def written_chat(
     date: str = "",
     image: Any = None,
 ) -> tuple[Any, Any]:
-    """The chat that a node's inputs stand for, and its tokens; what is to be said about it is said.
+    """The chat of a node's inputs, and its tokens; remarks become warnings.
 
     Raises:
-        ValueError: the chat, the tools or the day cannot be read, or the model reads no pictures.
+        ValueError: the chat, the tools or the day cannot be read, or the model reads no images.
     """
     from datetime import date as day
 
     from pipegraph.models.llm.chat import DAY, ChatError, messages_of, misread, write_chat
     from pipegraph.models.llm.vision import check_sight, shown
 
-    pictures = [] if image is None else list(image)
-    if pictures:
+    images = [] if image is None else list(image)
+    if images:
         check_sight(llm)
 
     try:
-        told = day.fromisoformat(date) if date else DAY
+        today = day.fromisoformat(date) if date else DAY
     except ValueError as e:
         raise ChatError(f"the date is written like 2026-01-31, not {date!r}") from e
     chat = write_chat(
         _tokenizer(llm),
-        messages_of(message, system, len(pictures)),
+        messages_of(message, system, len(images)),
         tools=_tools(tools),
         thinking=SWITCH[thinking],
-        day=told,
+        day=today,
         sees=llm.vision is not None,
     )
     for remark in filter(None, [misread(message), *chat.remarks]):
         ctx.warn(remark)
-    return chat, shown(llm, chat.ids, pictures)
+    return chat, shown(llm, chat.ids, images)
 
 
 def _tools(text: str) -> list[Any]:
@@ -186,10 +185,10 @@ def _tools(text: str) -> list[Any]:
     from pipegraph.models.llm.chat import ChatError
 
     try:
-        found = json.loads(text) if text.strip() else []
+        tools = json.loads(text) if text.strip() else []
     except ValueError as e:
         raise ChatError(f"the tools are no JSON: {e}") from e
-    return found if isinstance(found, list) else [found]
+    return tools if isinstance(tools, list) else [tools]
 
 
 def _tokenizer(llm: LLM) -> Any:
@@ -200,7 +199,7 @@ def _tokenizer(llm: LLM) -> Any:
 
 @node("StructuredOutput", category="llm", output="grammar")
 def structured_output(kind: Literal["json", "regex", "choices", "grammar"], form: LongText) -> Grammar:
-    """Make a form that replies have to keep to; a broken one is refused.
+    """Compile a grammar that replies have to follow.
 
     Args:
         kind: `json`: a JSON schema. `regex`: an expression that the whole reply matches. `choices`: one of some texts.
@@ -214,7 +213,7 @@ def structured_output(kind: Literal["json", "regex", "choices", "grammar"], form
 
 @outputs
 class Parsed:
-    """A reply taken apart."""
+    """The parts of a reply."""
 
     answer: str
     thinking: str
@@ -223,14 +222,14 @@ class Parsed:
 
 @node("ParseReply", category="llm/text")
 def parse_reply(text: str, ctx: RunContext, thinking_begun: bool = False, tools: LongText = "") -> Parsed:
-    """Take a reply apart: what the model thought, what it answers, and the tools it calls (a JSON list).
+    """Parse a reply into thinking, answer and tool calls (a JSON list).
 
     Args:
-        text: What the model wrote.
-        thinking_begun: The prompt ended inside thinking, so that all is thinking up to its end: link ChatTemplate's or
-            TextGenerate's output. Without it an end of thinking counts only behind a beginning.
-        tools: Functions that the model may call, as ChatTemplate has them. Parameters between tags are of the types
-            that their schemas say; without schemas they are texts.
+        text: The reply.
+        thinking_begun: The prompt ended inside thinking, so the reply starts with it: connect ChatTemplate's or
+            TextGenerate's output. Otherwise an end tag counts only after a start tag.
+        tools: Functions that the model may call, as in ChatTemplate. Parameters between tags get the types of their
+            schemas; without schemas they are strings.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""A prompt, pictures and frames of a video to a text in one node."""
+"""Generate text from a prompt, images and video frames in one node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipegraph.generators import converted
 from pipegraph.runtime.node import Needs, NodeEvent, RunContext, Step, Under, node, outputs
 
 from ..wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
-from .generate import Kernels, MaxTokens, WhenCut, reading, replied, set_up, telling
+from .generate import Kernels, MaxTokens, WhenCut, decoding, reading, replied, set_up
 from .prompt import LongText, SeenImage, written_chat
 
 On = Under("sampling_mode", "on")
@@ -22,14 +22,14 @@ MinP = Annotated[float, Ge(0), Le(1), Step(0.01), On]
 RepetitionPenalty = Annotated[float, Gt(0), Le(10), Step(0.01), On]
 PresencePenalty = Annotated[float, Ge(-10), Le(10), Step(0.1), On]
 DrawnBy = Annotated[SeedInt, On]
-Heard = Annotated[Audio, Needs("sounds", "reads text and pictures and cannot hear")]
+Heard = Annotated[Audio, Needs("sounds", "reads text and images, no audio")]
 FRAMES = 24
-"""Of a video in a second; one of so many is shown."""
+"""Frames a second of the video input; the model gets one frame of each second."""
 
 
 @outputs
 class Generated:
-    """A text, why it ended (`stop`, `length`, `constraint`), whether it is whole and whether it begins in thinking."""
+    """Text, finish reason (`stop`, `length`, `constraint`), whether it is complete, whether it starts in thinking."""
 
     generated_text: str
     finish: str
@@ -63,31 +63,31 @@ def text_generate(
     grammar: Grammar | None = None,
     when_cut: WhenCut = "warn",
 ) -> Generator[NodeEvent, None, Generated]:
-    """Answer a prompt: chat template, pictures, prefill and decode in one.
+    """Answer a prompt: chat template, images, prefill and decode in one.
 
     Args:
-        clip: What answers: an LLM, or a CLIP whose text encoder is one.
-        prompt: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-        image: Pictures that a vision-language model is shown, as in ChatTemplate.
-        video: Frames, 24 a second, of which the model is shown the first of each second, behind the pictures.
-        audio: No language model that is read can hear.
-        max_length: The answer ends after so many tokens at the latest.
-        sampling_mode: `on` draws tokens, with the settings below; `off` takes the likeliest each time.
-        temperature: As in SamplingParams, as are the next ones.
-        top_k: Draw among so many likeliest tokens; 0: all.
-        top_p: Draw among the fewest likeliest tokens that have this probability together.
-        min_p: Draw among tokens at least this many times as likely as the likeliest.
-        repetition_penalty: Makes what prompt and answer hold less likely; 1: off.
-        seed: Of the draws.
-        presence_penalty: Taken off the logits of tokens that the answer holds; 0: off.
-        thinking: Whether a model that can think does so before it answers.
-        use_default_template: Use the model's chat template; else go on from the prompt as it is.
-        system: What the model is told first.
+        clip: An LLM, or a CLIP whose text encoder is one.
+        prompt: User message, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
+        image: Images for a vision-language model, as in ChatTemplate.
+        video: Frames, 24 a second; the model gets the first of each second, after the images.
+        audio: Not supported by any model that can be loaded.
+        max_length: Longest answer in tokens.
+        sampling_mode: `on` samples with the settings below; `off` is greedy.
+        temperature: As in SamplingParams, like the inputs below.
+        top_k: Sample from this many likeliest tokens; 0: all.
+        top_p: Sample from the smallest set of tokens with this total probability.
+        min_p: Sample from tokens with at least this fraction of the highest probability.
+        repetition_penalty: Penalty on tokens of the prompt and the answer; 1: off.
+        seed: Seed of the random draws.
+        presence_penalty: Subtracted from the logits of tokens in the answer; 0: off.
+        thinking: Let a thinking model think before it answers.
+        use_default_template: Use the model's chat template; else continue the plain prompt.
+        system: System prompt.
         tools: Functions that the model may call, a JSON list of schemas.
-        sampling: Settings in the place of `sampling_mode`, which then stays off.
-        draw_seed: Of the draws with `sampling`.
-        grammar: The form that the answer keeps to.
-        when_cut: What an answer is that has a form and is cut by the limit.
+        sampling: Sampling parameters instead of `sampling_mode`, which then stays off.
+        draw_seed: Seed of the random draws with `sampling`.
+        grammar: Grammar that the answer follows.
+        when_cut: What to do if the limit cuts an answer that has to follow a grammar.
     """
     from pipegraph.models.llm.chat import can_switch_thinking
     from pipegraph.models.llm.decode import decode
@@ -97,7 +97,7 @@ def text_generate(
 
     llm = _llm_of(clip)
     if audio is not None:
-        raise ValueError(f"{llm.name} reads text and pictures and cannot hear; take the link from `audio` away")
+        raise ValueError(f"{llm.name} reads text and images, no audio; disconnect `audio`")
     if sampling_mode == "on":
         if sampling is not None:
             raise ValueError("sampling_mode is on and settings come over `sampling`, too; keep one of them")
@@ -111,32 +111,32 @@ def text_generate(
             presence_penalty=presence_penalty,
         )
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
-    begun = False
+    thinking_begun = False
     if use_default_template:
-        thought: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
-        chat, tokens = written_chat(ctx, llm, prompt, system, tools, thought, image=_shown(image, video))
-        begun = chat.begins_thinking
+        switch: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
+        chat, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=_shown(image, video))
+        thinking_begun = chat.begins_thinking
     elif image is not None or video is not None or system or tools:
         raise ValueError("image, video, system and tools are parts of a chat, and use_default_template is off")
     else:
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
-    read = yield from reading(_adapted(clip, prefill(llm, tokens)), kernels)
-    made = decode(llm, read, params, constraint=constraint, stopper=stopper, go_on=False)
-    reply = yield from telling(_adapted(clip, made), kernels)
-    said = replied(ctx, reply, constraint, when_cut, kernels, max_length)
-    return Generated(said.text, said.finish, said.valid, begun)
+    prefilled = yield from reading(_adapted(clip, prefill(llm, tokens)), kernels)
+    steps = decode(llm, prefilled, params, constraint=constraint, stopper=stopper, go_on=False)
+    reply = yield from decoding(_adapted(clip, steps), kernels)
+    outputs = replied(ctx, reply, constraint, when_cut, kernels, max_length)
+    return Generated(outputs.text, outputs.finish, outputs.valid, thinking_begun)
 
 
 def _shown(image: Any, video: Any) -> list[Any]:
-    """Pictures and frames [H, W, C], in order."""
+    """Images and frames [H, W, C], in order."""
     return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
 
 
 def _adapted(clip: Any, steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
-    """The same events, computed with the LoRAs that a CLIP has for its language model."""
-    able = [e for e in getattr(clip, "encoders", {}).values() if hasattr(e, "adapted")]
-    return converted(steps, lambda event: event, able[0].adapted) if able else steps
+    """The same events, computed with the LoRAs of the CLIP's language model."""
+    encoders = [e for e in getattr(clip, "encoders", {}).values() if hasattr(e, "adapted")]
+    return converted(steps, lambda event: event, encoders[0].adapted) if encoders else steps
 
 
 def _llm_of(clip: Any) -> Any:
@@ -144,12 +144,14 @@ def _llm_of(clip: Any) -> Any:
     encoders = getattr(clip, "encoders", None)
     if encoders is None:
         return clip
-    able = [encoder for encoder in encoders.values() if hasattr(encoder, "llm")]
-    if able and not able[0].writes:
-        raise ValueError(f"the files of {able[0].llm.name} hold no output layer: it encodes prompts and writes no text")
-    if not able:
+    language_models = [encoder for encoder in encoders.values() if hasattr(encoder, "llm")]
+    if language_models and not language_models[0].writes:
+        raise ValueError(
+            f"the files of {language_models[0].llm.name} hold no output layer: it encodes prompts and writes no text"
+        )
+    if not language_models:
         raise ValueError(
             f"the text encoders {', '.join(encoders)} write no text; load a language model, with LoadLLM, or with "
             "CLIPLoader and a type whose text encoder is one"
         )
-    return able[0].llm
+    return language_models[0].llm

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _files(name: str) -> list[Path]:
-    """The file that a name means, and what lies beside it and says its alpha; its header must be sound.
+    """The file of a name, and the config next to it with its alpha; its header must be valid.
 
     A folder must hold exactly one safetensors file.
     """
@@ -30,10 +30,10 @@ def _files(name: str) -> list[Path]:
     if len(files) != 1:
         listed = ", ".join(f.name for f in files) or "none"
         raise LookupError(f'"{name}" is a folder; name one of its safetensors files ({listed})')
-    beside = config_beside(files[0])
+    alpha_config = config_beside(files[0])
     checked = with_sound_headers(files)
     check_alpha(files[0])
-    return [*checked, *([beside] if beside else [])]
+    return [*checked, *([alpha_config] if alpha_config else [])]
 
 
 LoraName = Annotated[str, FileInput(_files, lambda: paths.names("loras"))]
@@ -41,7 +41,7 @@ Strength = Annotated[float, Ge(-100.0), Le(100.0), Step(0.01)]
 
 
 def _check_model(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Whether the LoRA has anything to do with the model."""
+    """Report a LoRA with no layer of the model."""
     strengths = [values.get(name, 1) for name in ("strength_model", "strength_clip") if name in values]
     if "lora_name" in values and "network" in model and any(strengths):
         encoders = "strength_clip" in values
@@ -67,15 +67,15 @@ def load_lora(
     strength_clip: Strength = 1.0,
     allow_partial: bool = False,
 ) -> Adapted:
-    """Add a LoRA to a model and its text encoders. Weights stay as they are; several LoRAs add up.
+    """Add a LoRA to a model and its text encoders. Weights are not changed; several LoRAs add up.
 
     Args:
         model: Diffusion model.
         clip: Text encoders.
         lora_name: A LoRA file in any of the usual key styles.
-        strength_model: How strongly the model changes; 0 is none, negative the reverse.
-        strength_clip: How strongly the text encoders change.
-        allow_partial: Leave out keys that fit nothing, with a warning, instead of refusing the file.
+        strength_model: Strength on the model; 0 is none, negative inverts it.
+        strength_clip: Strength on the text encoders.
+        allow_partial: Skip keys that match no layer, with a warning, instead of failing.
     """
     if not strength_model and not strength_clip:
         return Adapted(model, clip)
@@ -97,13 +97,13 @@ def load_lora_model_only(
     strength_model: Strength = 1.0,
     allow_partial: bool = False,
 ) -> Model:
-    """Add a LoRA to a model. Weights stay as they are; several LoRAs add up.
+    """Add a LoRA to a model. Weights are not changed; several LoRAs add up.
 
     Args:
         model: Diffusion model.
         lora_name: A LoRA file in any of the usual key styles.
-        strength_model: How strongly the model changes; 0 is none, negative the reverse.
-        allow_partial: Leave out keys that fit nothing, with a warning, instead of refusing the file.
+        strength_model: Strength on the model; 0 is none, negative inverts it.
+        allow_partial: Skip keys that match no layer, with a warning, instead of failing.
     """
     if not strength_model:
         return model
@@ -112,7 +112,7 @@ def load_lora_model_only(
 
 
 def _read(name: str, networks: Mapping[str, Any], family: Any, allow_partial: bool, ctx: RunContext) -> LoraFile:
-    """Read a LoRA, put what was used into the run record and say aloud what was left out or taken for granted."""
+    """Read a LoRA, put its report into the run record and warn about skipped keys and assumptions."""
     from pipegraph.models.adapters.lora import read_lora
 
     file = read_lora(_files(name)[0], networks, family, allow_partial=allow_partial)

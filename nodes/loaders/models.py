@@ -1,4 +1,4 @@
-"""Load models: diffusers folders, single files, what is in the local hub cache, and what ships with pipegraph."""
+"""Load models: diffusers folders, single files, what is in the local hub cache, and models that ship with pipegraph."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Plac
     return Place.of("cpu" if device == "cpu" else ctx.device, ctx.dtype, quantize or ctx.quantize)
 
 
-def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
-    """Put into the run record how weights are kept that are not plain, and say what is to be known of tokenizers."""
+def _note_weights(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
+    """Put the storage of quantized weights into the run record, and warn about tokenizers."""
     from pipegraph.models.quantize import noted
 
     encoders = () if clip is None else clip.encoders.values()
@@ -70,13 +70,13 @@ def _told(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
 
     networks = {} if model is None else {"model": model.loaded.network}
     networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}
-    if found := noted(networks):
-        ctx.note("weights", found)
+    if stored := noted(networks):
+        ctx.note("weights", stored)
 
 
 @outputs
 class Checkpoint:
-    """The three values of a whole model."""
+    """The three parts of a whole model."""
 
     MODEL: Model
     CLIP: Clip
@@ -95,21 +95,21 @@ def _recommend_network(unet_name: str) -> Mapping[str, Any]:
 def load_checkpoint(ckpt_name: CheckpointName, ctx: RunContext) -> Checkpoint:
     """Load a whole model: diffusion network, text encoders and VAE.
 
-    A file that holds only the diffusion network is completed with the usual VAE and text encoders of its family, where
-    they lie beside it or in the model folders; what was taken from where is said.
+    A file with only the diffusion network is completed with the usual VAE and text encoders of its family, from
+    next to it or the model folders; a warning names them.
 
     Args:
         ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
     """
     from pipegraph.models.checkpoints.load import load_checkpoint
 
-    found = source.checkpoint(ckpt_name)
-    for sentence in found.completed:
+    checkpoint = source.checkpoint(ckpt_name)
+    for sentence in checkpoint.completed:
         ctx.warn(sentence)
     with loading(ctx):
-        made = Checkpoint(*load_checkpoint(found, _place(ctx)))
-    _told(ctx, made.MODEL, made.CLIP)
-    return made
+        loaded = Checkpoint(*load_checkpoint(checkpoint, _place(ctx)))
+    _note_weights(ctx, loaded.MODEL, loaded.CLIP)
+    return loaded
 
 
 @node("UNETLoader", category="loaders", title="Load Diffusion Model", recommend=_recommend_network)
@@ -122,18 +122,18 @@ def load_diffusion_model(
 
     Args:
         unet_name: A single file, a component folder, or the name of a whole model.
-        weight_dtype: How weights of linear layers are kept: cast to fp8, all but the fragile ones (first and last
-            projections, modulation); _fast lets kernels round what they are multiplied with to fp8 too.
+        weight_dtype: Dtype of linear layers: cast to fp8, except fragile ones (first and last projections, modulation);
+            _fast also rounds activations to fp8.
     """
     return _load_model(unet_name, ctx, "" if weight_dtype == "default" else weight_dtype)
 
 
 @node("UnetLoaderGGUF", category="loaders", title="Unet Loader (GGUF)", recommend=_recommend_network)
 def load_gguf_model(unet_name: NetworkName, ctx: RunContext) -> Model:
-    """Load a diffusion network alone, of a GGUF file; UNETLoader does the same.
+    """Load a diffusion network alone from a GGUF file; UNETLoader does the same.
 
     Args:
-        unet_name: A GGUF file, or any other that UNETLoader takes.
+        unet_name: A GGUF file, or any other file that UNETLoader takes.
     """
     return _load_model(unet_name, ctx)
 
@@ -143,12 +143,12 @@ def _load_model(name: str, ctx: RunContext, quantize: str = "") -> Model:
 
     with loading(ctx):
         model = load_model(name, _place(ctx, quantize=quantize))
-    _told(ctx, model)
+    _note_weights(ctx, model)
     return model
 
 
 def _abilities(clip_name: str) -> Mapping[str, Any]:
-    """What a text encoder that is a language model can do besides."""
+    """Abilities of a text encoder that is a language model."""
     return language.abilities(clip_name)
 
 
@@ -156,19 +156,19 @@ def _abilities(clip_name: str) -> Mapping[str, Any]:
 def load_clip(
     clip_name: EncoderName, ctx: RunContext, type: FamilyName = "flux", device: Literal["default", "cpu"] = "default"
 ) -> Clip:
-    """Load a text encoder; what it is, is told by its content.
+    """Load a text encoder; its kind is detected from its content.
 
     Args:
         clip_name: A single file, a component folder, or the name of a whole model. The CLIP of a
-            language model answers in TextGenerate, too.
-        type: The family it is to serve.
-        device: Where it computes.
+            language model also works in TextGenerate.
+        type: Model family that uses it.
+        device: Device to run on.
     """
     from pipegraph.models.checkpoints.load import load_text_encoders
 
     with loading(ctx):
         clip = load_text_encoders(type, [clip_name], _place(ctx, device))
-    _told(ctx, clip=clip)
+    _note_weights(ctx, clip=clip)
     return clip
 
 
@@ -183,16 +183,16 @@ def load_dual_clip(
     """Load two text encoders, in any order.
 
     Args:
-        clip_name1: One of them, e.g. CLIP-L.
-        clip_name2: The other one, e.g. T5.
-        type: The family they are to serve.
-        device: Where they compute.
+        clip_name1: First text encoder, e.g. CLIP-L.
+        clip_name2: Second text encoder, e.g. T5.
+        type: Model family that uses them.
+        device: Device to run on.
     """
     from pipegraph.models.checkpoints.load import load_text_encoders
 
     with loading(ctx):
         clip = load_text_encoders(type, [clip_name1, clip_name2], _place(ctx, device))
-    _told(ctx, clip=clip)
+    _note_weights(ctx, clip=clip)
     return clip
 
 

@@ -1,4 +1,4 @@
-"""Keep the weights of a model or of text encoders in fewer bits."""
+"""Quantize the weights of a model or of text encoders."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..wire import Clip, Model
 
 @node("QuantizeModel", category="advanced/model", title="Quantize Model")
 def quantize_model(model: Model, ctx: RunContext, format: Literal["q8", "fp8", "w4"] = "q8") -> Model:
-    """Quantize the linear layers of a diffusion network, all but the fragile ones.
+    """Quantize the linear layers of a diffusion network, except fragile ones.
 
-    LoRAs act as before, whether they come before or after. To quantize while loading, which needs less memory, use
+    LoRAs work before and after this node. To quantize while loading, which needs less memory, use
     `pipegraph run --quantize`.
 
     Args:
         model: Diffusion model.
-        format: q8 is 8-bit integers, rotated, a scale for each row; fp8 is 8-bit floats, a scale for each row; w4 is 4
-            bits, a scale and an offset for 32 columns.
+        format: q8: int8, rotated, one scale per row; fp8: 8-bit floats, one scale per row; w4: 4 bits, a scale and an
+            offset per 32 columns.
     """
     from pipegraph.models.families import facts_of
     from pipegraph.models.quantize import noted, quantized

@@ -1,4 +1,4 @@
-"""Attention that leaves pairs of tokens out: faster, and not the same."""
+"""Sparse attention: faster, with different results."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def sliding_tile_attention(
     window_height: Count = 3,
     window_width: Count = 3,
 ) -> Model:
-    """Let each part of a clip attend to the parts around it only: less work on long clips, and other results.
+    """Use sliding tile attention: less work on long videos, with different results.
 
-    The tokens of the clip are cut into tiles, and each tile sees a window of tiles around it. Networks of Wan and
-    HunyuanVideo; between clip and text attention is as it was. How far the results of attention are off at the first
-    step, and the share of the pairs that is computed, are said as a warning.
+    Video tokens are grouped into tiles, and each tile attends to a window of tiles around it. For Wan and HunyuanVideo;
+    attention between video and text is full. A warning gives the error of attention at the first step and the share of
+    pairs that is computed.
 
     Args:
-        model: The model to change.
-        tile_frames: Length of a tile in tokens; a token is a latent frame long.
-        tile_height: Height of a tile in tokens, each 16 pixels (32 of Wan 2.2 5B).
+        model: Model to patch.
+        tile_frames: Length of a tile in tokens; a token spans one latent frame.
+        tile_height: Height of a tile in tokens, 16 pixels each (32 for Wan 2.2 5B).
         tile_width: Width of a tile in tokens.
-        window_frames: How many tiles are seen along time; at the ends of the clip the window is moved inside.
-        window_height: How many tiles are seen from top to bottom.
-        window_width: How many tiles are seen from left to right.
+        window_frames: Window length in tiles; at the ends of the video the window is shifted inside.
+        window_height: Window height in tiles.
+        window_width: Window width in tiles.
     """
     from pipegraph.models.patches.sliding_tiles import SlidingTiles
 

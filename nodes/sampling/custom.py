@@ -1,4 +1,4 @@
-"""The parts of a sampling as nodes of their own: noise, guider, sampler, sigmas, and the nodes that run them."""
+"""Custom sampling: noise, guider, sampler and sigmas as nodes, and the nodes that run them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class SamplerOutputs:
     """Outputs of the custom samplers."""
 
     output: Latent
-    """Where the run ended."""
+    """The final latent."""
     denoised_output: Latent
-    """The model's last prediction, free of noise also where the run left some in."""
+    """The model's last denoised prediction, without leftover noise."""
 
 
 @outputs
@@ -58,14 +58,14 @@ def sampler_custom(
     sigmas: Sigmas,
     latent_image: Latent,
 ) -> Generator[Progress, None, SamplerOutputs]:
-    """Sample with a sampler and sigmas of one's own.
+    """Sample with a given sampler and sigmas.
 
     Args:
         add_noise: Whether noise is added first.
-        noise_seed: Of the noise; item i of a batch has noise of its own.
-        sampler: How a step is made of predictions.
-        sigmas: The noise levels, falling.
-        latent_image: What to start from; an empty latent gives the size.
+        noise_seed: Seed of the noise; each batch item has its own noise.
+        sampler: The sampler.
+        sigmas: Decreasing noise levels.
+        latent_image: Latent to start from; an empty one sets the size only.
     """
     from pipegraph.models.sampling import guiders, noise
 
@@ -79,14 +79,14 @@ def sampler_custom(
 def sampler_custom_advanced(
     ctx: RunContext, noise: Noise, guider: Guider, sampler: Sampler, sigmas: Sigmas, latent_image: Latent
 ) -> Generator[Progress, None, SamplerOutputs]:
-    """Sample with parts that are all nodes of their own.
+    """Sample with noise, guider, sampler and sigmas from nodes.
 
     Args:
-        noise: What the noise is drawn from.
-        guider: The model and what it is to follow.
-        sampler: How a step is made of predictions.
-        sigmas: The noise levels, falling.
-        latent_image: What to start from; an empty latent gives the size.
+        noise: Noise source.
+        guider: Model and conditioning.
+        sampler: The sampler.
+        sigmas: Decreasing noise levels.
+        latent_image: Latent to start from; an empty one sets the size only.
     """
     sampled = yield from sampling_events(ctx, guider, noise, sampler, sigmas, latent_image)
     return SamplerOutputs(sampled.latent(latent_image), sampled.denoised_latent(latent_image))
@@ -94,7 +94,7 @@ def sampler_custom_advanced(
 
 @node("KSamplerSelect", category="sampling/custom_sampling/samplers", title="KSamplerSelect")
 def k_sampler_select(sampler_name: SamplerName = "euler") -> Sampler:
-    """Choose how a step is made of predictions.
+    """Choose a sampler.
 
     Args:
         sampler_name: The sampler.
@@ -108,11 +108,11 @@ def k_sampler_select(sampler_name: SamplerName = "euler") -> Sampler:
 def sampler_euler_ancestral(
     eta: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0, s_noise: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0
 ) -> Sampler:
-    """Choose Euler's steps with fresh noise in each.
+    """Choose the ancestral Euler sampler.
 
     Args:
-        eta: How much of the noise is new: 0 none, as euler; 1 as euler_ancestral.
-        s_noise: The new noise is multiplied by it.
+        eta: Share of fresh noise: 0 as euler, 1 as euler_ancestral.
+        s_noise: Factor of the fresh noise.
     """
     from pipegraph.models.sampling.samplers import euler_ancestral
 
@@ -123,13 +123,13 @@ def sampler_euler_ancestral(
 def basic_scheduler(
     model: Model, scheduler: SchedulerName = "simple", steps: Steps = 20, denoise: Denoise = 1.0
 ) -> Sigmas:
-    """Spread a model's noise levels over steps.
+    """Compute the sigmas of a model for a number of steps.
 
     Args:
-        model: Whose noise levels.
-        scheduler: How they are spread.
-        steps: How many steps are run, whatever denoise is.
-        denoise: Part of the noise levels that is run: 1 all of them, 0 none.
+        model: Model with the noise levels.
+        scheduler: The schedule.
+        steps: Number of steps that run, for any denoise.
+        denoise: Share of the noise levels that runs: 1 all, 0 none.
     """
     from pipegraph.models.sampling.schedules import sigmas_for
 
@@ -137,13 +137,13 @@ def basic_scheduler(
 
 
 def parse_sigmas(text: str) -> list[float]:
-    """Sigmas written as numbers with commas or spaces between them; ValueError if they do not fall or are below 0."""
+    """Parse sigmas separated by commas or spaces; ValueError if they do not decrease or are below 0."""
     try:
         sigmas = [float(word) for word in text.replace(",", " ").split()]
     except ValueError as error:
         raise ValueError(f"sigmas are numbers separated by commas, got {text!r}") from error
     if not all(0 <= sigma < math.inf for sigma in sigmas) or any(a <= b for a, b in pairwise(sigmas)):
-        raise ValueError(f"sigmas must be finite, at least 0 and fall, got {text!r}")
+        raise ValueError(f"sigmas must be finite, at least 0 and decreasing, got {text!r}")
     return sigmas
 
 
@@ -156,10 +156,10 @@ def _check_sigmas(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[s
 
 @node("ManualSigmas", category="sampling/custom_sampling/schedulers", check=_check_sigmas)
 def manual_sigmas(sigmas: str = "1, 0.5") -> Sigmas:
-    """Give the noise levels by hand.
+    """Set the noise levels by hand.
 
     Args:
-        sigmas: Numbers that fall, separated by commas or spaces; to finish the picture the last is 0.
+        sigmas: Decreasing numbers, separated by commas or spaces; the last is 0 for a fully denoised result.
     """
     import torch
 
@@ -176,10 +176,10 @@ def karras_scheduler(
     """Noise levels that are even in sigma^(1/rho).
 
     Args:
-        steps: How many steps.
+        steps: Number of steps.
         sigma_max: The first sigma.
         sigma_min: The last sigma before 0.
-        rho: The higher, the more of the steps lie at low noise.
+        rho: Higher values put more steps at low noise.
     """
     from pipegraph.models.sampling.schedules import karras_between
 
@@ -195,7 +195,7 @@ def exponential_scheduler(
     """Noise levels that are even in log sigma.
 
     Args:
-        steps: How many steps.
+        steps: Number of steps.
         sigma_max: The first sigma.
         sigma_min: The last sigma before 0.
     """
@@ -210,7 +210,7 @@ def split_sigmas(sigmas: Sigmas, step: Annotated[int, Ge(0), Le(10000)] = 0) -> 
 
     Args:
         sigmas: The whole schedule.
-        step: The first step of the second part.
+        step: First step of the second part.
     """
     return SplitOutputs(sigmas[: step + 1], sigmas[step:])
 
@@ -230,10 +230,10 @@ def split_sigmas_denoise(sigmas: Sigmas, denoise: Denoise = 1.0) -> SplitOutputs
 
 @node("RandomNoise", category="sampling/custom_sampling/noise", effect="random")
 def random_noise(noise_seed: SeedInt = 0) -> Noise:
-    """Noise of a seed.
+    """Noise from a seed.
 
     Args:
-        noise_seed: The same seed is the same noise on every device.
+        noise_seed: Seed; the same seed gives the same noise on every device.
     """
     from pipegraph.models.sampling import noise
 
@@ -242,7 +242,7 @@ def random_noise(noise_seed: SeedInt = 0) -> Noise:
 
 @node("DisableNoise", category="sampling/custom_sampling/noise")
 def disable_noise() -> Noise:
-    """No noise at the start, for a latent that has noise in it."""
+    """No initial noise, for a latent that already contains noise."""
     from pipegraph.models.sampling import noise
 
     return noise.Noise(silent=True)
@@ -250,7 +250,7 @@ def disable_noise() -> Noise:
 
 @node("BasicGuider", category="sampling/custom_sampling/guiders")
 def basic_guider(model: Denoiser, conditioning: PositiveConditioning) -> Guider:
-    """Follow one conditioning as it is, with no negative."""
+    """Follow one conditioning without guidance."""
     from pipegraph.models.sampling import guiders
 
     return guiders.Guider(model, conditioning)
@@ -260,7 +260,7 @@ def basic_guider(model: Denoiser, conditioning: PositiveConditioning) -> Guider:
 def cfg_guider(
     ctx: RunContext, model: Denoiser, positive: PositiveConditioning, negative: Negative, cfg: Cfg = 8.0
 ) -> Guider:
-    """Follow a conditioning and keep away from another (classifier-free guidance)."""
+    """Classifier-free guidance with a positive and a negative conditioning."""
     from pipegraph.models.sampling import guiders
 
     return guiders.Guider(model, positive, used_negative(ctx, negative, cfg), cfg)

@@ -1,4 +1,4 @@
-"""Change how a model is guided: CFG-Zero*, and away from what the network makes without some layers."""
+"""Guidance patches: CFG-Zero* and skip-layer guidance."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _KINDS = ("double_layers", "single_layers")
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """Whether the layers can be read."""
+    """Check the syntax of the layer lists."""
     for name in _KINDS:
         if name not in linked and not re.fullmatch(r"\s*(\d+(\s*[,\s]\s*\d+)*)?\s*,?\s*", values[name]):
-            yield name, f"layers are numbers with commas between, e.g. 7, 8, 9, not {values[name]!r}"
+            yield name, f"layers are numbers separated by commas, e.g. 7, 8, 9, not {values[name]!r}"
 
 
 @node("CFGZeroStar", category="advanced/guidance", title="CFG-Zero*", output="patched_model")
 def cfg_zero_star(model: Model) -> Model:
-    """Guide by CFG-Zero*: the negative prediction is scaled to lie as near to the positive one as it can.
+    """Use CFG-Zero*: the negative prediction is scaled by its projection on the positive one.
 
     Args:
-        model: The model to guide; at cfg 1 nothing changes.
+        model: Model to patch; at cfg 1 nothing changes.
     """
     from pipegraph.models.sampling.guidance import ZeroStar
 
@@ -51,16 +51,16 @@ def skip_layer_guidance_dit(
     end_percent: Annotated[Percent, NotBelow("start_percent")] = 0.15,
     rescaling_scale: Factor = 0.0,
 ) -> Model:
-    """Guide away from what the network makes without some of its layers: firmer structure for one call more a step.
+    """Skip-layer guidance: guide away from a prediction without some layers, for one more call per step.
 
     Args:
-        model: The model to guide.
-        double_layers: The layers to skip, counted from 0: 7, 8, 9. Networks with one kind of layers have double ones.
-        single_layers: The same of the single layers, where there are such.
-        scale: How far to go; 0 changes nothing.
-        start_percent: Part of the way from noise to picture where it begins.
-        end_percent: Where it ends.
-        rescaling_scale: How much of the contrast (standard deviation) that the positive prediction has is given back.
+        model: Model to patch.
+        double_layers: Layers to skip, from 0: 7, 8, 9. Networks with one kind of layers have double layers.
+        single_layers: The same for single layers, in networks that have them.
+        scale: Guidance scale; 0 changes nothing.
+        start_percent: Fraction of the sampling at which it starts.
+        end_percent: Fraction of the sampling at which it ends.
+        rescaling_scale: Share by which the standard deviation is rescaled to that of the positive prediction.
     """
     from pipegraph.models.sampling.guidance import Part, SkippedLayers
 
@@ -80,14 +80,14 @@ def skip_layer_guidance_dit_simple(
     start_percent: Percent = 0.0,
     end_percent: Annotated[Percent, NotBelow("start_percent")] = 1.0,
 ) -> Model:
-    """Let the negative prediction be made without some of the network's layers.
+    """Skip some layers in the negative prediction.
 
     Args:
-        model: The model to guide; at cfg 1 nothing changes.
-        double_layers: The layers to skip, counted from 0: 7, 8, 9. Networks with one kind of layers have double ones.
-        single_layers: The same of the single layers, where there are such.
-        start_percent: Part of the way from noise to picture where it begins.
-        end_percent: Where it ends.
+        model: Model to patch; at cfg 1 nothing changes.
+        double_layers: Layers to skip, from 0: 7, 8, 9. Networks with one kind of layers have double layers.
+        single_layers: The same for single layers, in networks that have them.
+        start_percent: Fraction of the sampling at which it starts.
+        end_percent: Fraction of the sampling at which it ends.
     """
     from pipegraph.models.sampling.guidance import Part, SkippedInNegative
 
@@ -106,29 +106,29 @@ def unet_temporal_attention_multiply(
     cross_structural: Factor = 1.0,
     cross_temporal: Factor = 1.0,
 ) -> Model:
-    """Scale the attention of a U-Net with layers for time of their own; other networks stay as they are.
+    """Scale the attention of a U-Net with temporal layers; other networks are not changed.
 
-    None of the models that pipegraph runs is such a one, and a warning says so. Graphs for Wan have this node.
+    No supported model has temporal layers, and a warning says so. Graphs for Wan contain this node.
 
     Args:
         model: The model.
-        self_structural: Of attention within a frame.
-        self_temporal: Of attention along time.
-        cross_structural: Of attention from a frame to text.
-        cross_temporal: Of attention from time to text.
+        self_structural: Factor of spatial self-attention.
+        self_temporal: Factor of temporal self-attention.
+        cross_structural: Factor of spatial cross-attention.
+        cross_temporal: Factor of temporal cross-attention.
     """
     if {self_structural, self_temporal, cross_structural, cross_temporal} != {1.0}:
         name = type(model.loaded.network).__name__
-        ctx.warn(f"{name} is no U-Net with layers for time of their own: its attention stays as it is")
+        ctx.warn(f"{name} is no U-Net with temporal layers: its attention is not changed")
     return model
 
 
 def _skipped(model: Any, ctx: RunContext, double: str, single: str) -> SkipLayers:
-    """The layers that are skipped; what of them the network has not is said."""
+    """Layers to skip; a warning names those that the network does not have."""
     from pipegraph.models.patches.skip_layers import SkipLayers
 
     numbers = ([int(n) for n in re.findall(r"\d+", layers)] for layers in (double, single))
-    patch, told = SkipLayers.of(model.loaded.network, model.family.network.blocks, *numbers)
-    for sentence in told:
-        ctx.warn(sentence)
+    patch, warnings = SkipLayers.of(model.loaded.network, model.family.network.blocks, *numbers)
+    for warning in warnings:
+        ctx.warn(warning)
     return patch

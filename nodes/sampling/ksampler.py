@@ -39,15 +39,15 @@ def k_sampler(
     latent_image: Latent,
     denoise: Denoise = 1.0,
 ) -> Generator[Progress, None, Latent]:
-    """Turn noise, or a noised latent, into a latent that shows what the conditioning says.
+    """Denoise a latent, guided by positive and negative conditioning.
 
     Args:
-        seed: Of the noise; item i of a batch has noise of its own.
-        steps: How many steps are run, whatever denoise is.
-        sampler_name: How a step is made of predictions.
-        scheduler: How the noise levels are spread over the steps.
-        latent_image: What to start from; an empty latent gives the size.
-        denoise: Part of the noise levels that is run: 1 keeps nothing of the latent, 0 all of it.
+        seed: Seed of the noise; each batch item has its own noise.
+        steps: Number of steps that run, for any denoise.
+        sampler_name: The sampler.
+        scheduler: The noise schedule.
+        latent_image: Latent to start from; an empty one sets the size only.
+        denoise: Share of the noise levels that runs: 1 keeps nothing of the latent, 0 all of it.
     """
     from pipegraph.models.sampling.guiders import Guider
     from pipegraph.models.sampling.noise import Noise
@@ -79,18 +79,18 @@ def k_sampler_advanced(
     end_at_step: Annotated[int, Ge(0), Le(10000)] = 10000,
     return_with_leftover_noise: Literal["disable", "enable"] = "disable",
 ) -> Generator[Progress, None, Latent]:
-    """Run some of the steps of a sampling, so that several nodes can share one.
+    """Run a range of sampling steps, so that several nodes can share a schedule.
 
     Args:
-        add_noise: Whether noise is added first; not if the latent comes from a node that left noise in it.
-        noise_seed: Of the noise; item i of a batch has noise of its own.
-        steps: How many steps the whole sampling has.
-        sampler_name: How a step is made of predictions.
-        scheduler: How the noise levels are spread over the steps.
-        latent_image: What to start from.
-        start_at_step: The first step to run; beyond the end the latent comes back as it is.
-        end_at_step: The step to stop before.
-        return_with_leftover_noise: Whether a run that stops early leaves its noise in, for another node to go on.
+        add_noise: Add noise first; disable it for a latent with leftover noise.
+        noise_seed: Seed of the noise; each batch item has its own noise.
+        steps: Steps of the whole schedule.
+        sampler_name: The sampler.
+        scheduler: The noise schedule.
+        latent_image: Latent to start from.
+        start_at_step: First step to run; beyond the end the latent is returned unchanged.
+        end_at_step: Step to stop before.
+        return_with_leftover_noise: Keep the remaining noise of a run that stops early, for another node to continue.
     """
     from pipegraph.models.sampling.guiders import Guider
     from pipegraph.models.sampling.noise import Noise
@@ -114,14 +114,14 @@ def model_sampling_flux(
     width: Annotated[int, Ge(16), Le(16384), Step(8), Auto("width")] = 1024,
     height: Annotated[int, Ge(16), Le(16384), Step(8), Auto("height")] = 1024,
 ) -> Model:
-    """Set the noise levels of FLUX for a size of picture: the more pixels, the more time at high noise.
+    """Set the shift of FLUX for an image size: more pixels, more steps at high noise.
 
     Args:
-        model: The model to set.
-        max_shift: mu of a picture of 4096 tokens (1024 x 1024 pixels).
-        base_shift: mu of a picture of 256 tokens (256 x 256 pixels).
-        width: Of the picture, in pixels.
-        height: Of the picture, in pixels.
+        model: Model to patch.
+        max_shift: mu of an image of 4096 tokens (1024 x 1024 pixels).
+        base_shift: mu of an image of 256 tokens (256 x 256 pixels).
+        width: Image width in pixels.
+        height: Image height in pixels.
     """
     from pipegraph.models.sampling.model_sampling import Flow, mu_for_tokens, reshifted
 
@@ -137,8 +137,8 @@ def model_sampling_sd3(
     """Set the shift of a flow model's noise levels.
 
     Args:
-        model: The model to set.
-        shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+        model: Model to patch.
+        shift: a in sigma = a t / (1 + (a - 1) t): above 1 puts more steps at high noise.
     """
     from pipegraph.models.sampling.model_sampling import Flow, reshifted
 

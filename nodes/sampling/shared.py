@@ -29,7 +29,7 @@ SchedulerNames = Literal[
     "simple", "sgm_uniform", "karras", "exponential", "ddim_uniform", "beta", "normal", "linear_quadratic", "kl_optimal"
 ]
 TABLE_SCHEDULES = ("simple", "ddim_uniform", "beta")
-"""Schedules that take each noise level from the model's table, and so have no more steps than it has levels."""
+"""Schedules that take each noise level from the model's table, so it limits the number of steps."""
 SamplerName = Annotated[SamplerNames, Auto("sampler_name")]
 SchedulerName = Annotated[SchedulerNames, Auto("scheduler")]
 Steps = Annotated[int, Ge(1), Le(10000), Auto("steps")]
@@ -39,17 +39,17 @@ Cfg = Annotated[
     Le(100),
     Step(0.1),
     Auto("cfg"),
-    Doc("How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used."),
+    Doc("Guidance scale; at 1 the negative is not used."),
 ]
 Denoise = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
 
 Negative = Lazy[NegativeConditioning]
-"""A negative conditioning, which costs nothing where it is not used."""
+"""A negative conditioning, computed only if it is used."""
 
 
 def check_steps(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Whether the model's table has enough noise levels for the steps of the schedule."""
+    """Check that the model's table has enough noise levels for the steps."""
     steps, scheduler, levels = values.get("steps"), values.get("scheduler"), model.get("levels")
     if scheduler in TABLE_SCHEDULES and type(steps) is int and levels and steps > levels - 1:
         most = f"{levels - 1} noise levels for this model, too few for {steps} steps"
@@ -57,7 +57,7 @@ def check_steps(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable
 
 
 def used_negative(ctx: RunContext, negative: Negative, cfg: float) -> Conditioning | None:
-    """The negative conditioning; at cfg 1 it is not computed, and a prompt that is lost by it is said aloud."""
+    """The negative conditioning; at cfg 1 it is not computed, with a warning if that ignores a prompt."""
     if not math.isclose(cfg, 1.0):
         return negative.get()
     if any(text.strip() for text in negative.lost_texts()):
@@ -68,7 +68,7 @@ def used_negative(ctx: RunContext, negative: Negative, cfg: float) -> Conditioni
 def sampling_events(
     ctx: RunContext, guider: Guider, noise: Noise, sampler: Sampler, sigmas: Any, latent: dict[str, Any]
 ) -> Generator[Progress, None, Sampled]:
-    """Run a sampler for a node: progress after each step, what it cost into the run record."""
+    """Run a sampler for a node: progress after each step, report into the run record."""
     from pipegraph.kernels.dispatch import noting
     from pipegraph.models.sampling.findings import finding
     from pipegraph.models.sampling.guiders import fit_mask

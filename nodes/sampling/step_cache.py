@@ -1,4 +1,4 @@
-"""Steps of sampling that are not computed: faster, and not the same."""
+"""Step caching: faster, with different results."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def easy_cache(
     end_percent: Annotated[Percent, NotBelow("start_percent")] = 0.95,
     verbose: bool = False,
 ) -> Model:
-    """Reuse steps of sampling whose result is expected to change little: less work, and other results.
+    """Reuse the network's output in steps where it is expected to change little: less work, with different results.
 
-    For pictures and clips. How many steps were reused and how far they are expected and measured to be off stands in
-    the run record, and is said as a warning.
+    For images and videos. A warning and the run record give the number of reused steps and their expected and measured
+    error.
 
     Args:
-        model: The model to change.
+        model: Model to patch.
         reuse_threshold: Expected relative change of the network's output below which a step is reused; 0: never.
-        start_percent: Part of the way before which every step is computed.
-        end_percent: Part of the way after which every step is computed.
-        verbose: Say it where nothing was reused, too.
+        start_percent: Fraction of the sampling before which every step is computed.
+        end_percent: Fraction of the sampling after which every step is computed.
+        verbose: Report even if no step was reused.
     """
     from pipegraph.models.patches.step_cache import StepCache
 

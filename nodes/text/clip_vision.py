@@ -1,4 +1,4 @@
-"""Load CLIP vision models, and let them look at pictures."""
+"""Load CLIP vision models, and encode images with them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def load_clip_vision(clip_name: ClipVisionName, ctx: RunContext) -> ClipVision:
 def clip_vision_encode(
     clip_vision: ClipVision, image: Image, crop: Literal["center", "none"] = "center"
 ) -> ClipVisionOutput:
-    """Let a CLIP vision model look at pictures.
+    """Encode images with a CLIP vision model.
 
     Args:
         clip_vision: The model.
-        image: The pictures.
-        crop: The model sees squares: center cuts the longer side, none squeezes the picture.
+        image: The images.
+        crop: The model reads squares: center crops the longer side, none squeezes the image.
     """
     return clip_vision.encode(image, "center" if crop == "center" else "disabled")

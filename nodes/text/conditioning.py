@@ -1,4 +1,4 @@
-"""From text to conditioning, and changes to it."""
+"""Encode text to conditioning, and change conditioning."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Guidance = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("guidance")]
 def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
     """Encode a prompt with all text encoders of a model.
 
-    `(word:1.2)` weighs a word, `(word)` weighs it by 1.1; `\\(` is a parenthesis. Words that the model does not know
-    and text beyond what it reads are named in a warning, and so is `embedding:NAME`, which is read as plain text.
+    `(word:1.2)` weights a word, `(word)` weights it by 1.1; `\\(` is a literal parenthesis. Unknown words and truncated
+    text are named in a warning, and so is `embedding:NAME`, which is read as plain text.
 
     Args:
         text: The prompt.
@@ -38,7 +38,7 @@ def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
 def clip_text_encode_flux(
     clip: Clip, clip_l: Prompt, t5xxl: Prompt, ctx: RunContext, guidance: Guidance = 3.5
 ) -> Conditioning:
-    """Encode one prompt for each of FLUX's text encoders, with the guidance number.
+    """Encode one prompt for each of FLUX's text encoders, with the guidance scale.
 
     Args:
         clip: Text encoders of FLUX.
@@ -63,18 +63,18 @@ def clip_text_encode_sdxl(
     target_width: Side = 1024,
     target_height: Side = 1024,
 ) -> Conditioning:
-    """Encode one prompt for each of SDXL's text encoders, with the sizes that the network reads.
+    """Encode one prompt for each of SDXL's text encoders, with SDXL's size conditioning.
 
     Args:
         clip: Text encoders of SDXL.
         text_g: Prompt for CLIP-G.
         text_l: Prompt for CLIP-L.
-        width: Width of the image that the network is to imagine; small ones were blurred in training.
-        height: Its height.
-        crop_w: Pixels that were cut off at the left; 0 keeps objects in the middle.
-        crop_h: Pixels that were cut off above.
-        target_width: Width of what is made.
-        target_height: Height of what is made.
+        width: Original image width that the network is conditioned on; small images were blurry in training.
+        height: Original image height.
+        crop_w: Pixels cropped at the left; 0 keeps objects centred.
+        crop_h: Pixels cropped at the top.
+        target_width: Width of the output.
+        target_height: Height of the output.
     """
     sizes = {
         "width": width,
@@ -92,10 +92,10 @@ def clip_text_encode_sdxl(
 
 @node("FluxGuidance", category="conditioning/flux")
 def flux_guidance(conditioning: Conditioning, guidance: Guidance = 3.5) -> Conditioning:
-    """Set the guidance number that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
+    """Set the guidance scale that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
 
     Args:
-        conditioning: What to set it on.
+        conditioning: Conditioning to change.
         guidance: Higher follows the prompt more closely.
     """
     return _with(conditioning, {"guidance": guidance})
@@ -103,10 +103,10 @@ def flux_guidance(conditioning: Conditioning, guidance: Guidance = 3.5) -> Condi
 
 @node("ConditioningZeroOut", category="conditioning")
 def conditioning_zero_out(conditioning: Conditioning) -> Conditioning:
-    """Set all text information to zero: the negative of models that were trained with it.
+    """Set text embeddings to zero: the negative of models that were trained so.
 
     Args:
-        conditioning: What to clear; everything but the text is kept.
+        conditioning: Conditioning to clear; entries other than text are kept.
     """
     import torch
 
@@ -124,8 +124,8 @@ def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Condition
     """Follow two conditionings at once: their predictions are averaged at each step.
 
     Args:
-        conditioning_1: One of them.
-        conditioning_2: The other one.
+        conditioning_1: First conditioning.
+        conditioning_2: Second conditioning.
     """
     return [*conditioning_1, *conditioning_2]
 
@@ -137,8 +137,8 @@ def _encode(
 
     tokens = clip.tokenize(prompts)
     texts = [prompts] if isinstance(prompts, str) else [*dict.fromkeys(prompts.values())]
-    if named := embeddings("\n".join(texts)):
-        ctx.warn(f"{', '.join(named)}: textual inversions are not supported (yet); read as plain text")
+    if inversions := embeddings("\n".join(texts)):
+        ctx.warn(f"{', '.join(inversions)}: textual inversions are not supported (yet); read as plain text")
     for fault in (fault for text in texts if clip.weighs for fault in weight_faults(text)):
         ctx.warn(fault)
     for sentence in clip.remarks(tokens):
@@ -150,5 +150,5 @@ def _encode(
 
 
 def _with(conditioning: list[Any], extras: Mapping[str, Any]) -> list[list[Any]]:
-    """The conditioning with more entries on each item."""
+    """Add entries to each item of a conditioning."""
     return [[states, {**entries, **extras}] for states, entries in conditioning]

@@ -1,4 +1,4 @@
-"""Guide a picture by a hint picture."""
+"""Guide an image with a ControlNet and a hint image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Percent = Annotated[float, Ge(0), Le(1), Step(0.001)]
 
 @outputs
 class Controlled:
-    """Both conditionings under the control."""
+    """Both conditionings with the ControlNet attached."""
 
     positive: Conditioning
     negative: Conditioning
@@ -36,19 +36,19 @@ def apply_control_net(
     end_percent: Annotated[Percent, NotBelow("start_percent")] = 1.0,
     vae: Vae | None = None,
 ) -> Controlled:
-    """Let a ControlNet steer the picture by a hint: edges, depth and the like. Several can follow one another.
+    """Steer the image with a ControlNet and a hint: edges, depth and the like. Several can be chained.
 
-    The hint is scaled to cover the picture and cut at the centre. One hint serves a whole batch; several must be as
-    many as the pictures. Strength 0 changes nothing.
+    The hint is scaled to cover the image and cropped at the centre. One hint serves a whole batch; several must be
+    as many as the images. Strength 0 changes nothing.
 
     Args:
-        positive: Conditioning to steer.
-        negative: The same for the negative one.
+        positive: Positive conditioning.
+        negative: Negative conditioning.
         control_net: The ControlNet.
-        image: The hint.
-        strength: How much it counts.
-        start_percent: Where on the way from noise to picture it begins to act.
-        end_percent: Where it ends.
+        image: Hint image.
+        strength: Weight of the ControlNet.
+        start_percent: Fraction of the sampling at which it starts.
+        end_percent: Fraction of the sampling at which it ends.
         vae: The model's VAE, for ControlNets that read latents, such as FLUX's.
     """
     from pipegraph.models.control import Control

@@ -1,4 +1,4 @@
-"""Bytes that outputs of nodes take at least, from the sizes in the graph; 0 where a size comes over a link."""
+"""Minimum bytes of node outputs, from the sizes in the graph; 0 if a size comes over a link."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _FLOAT32 = 4
 
 
 def pictures(channels: int = 3) -> Amount:
-    """Pictures or masks of ``width`` and ``height``, ``batch_size`` of them or one: float32 [B, H, W, C]."""
+    """Images or masks of ``width`` and ``height``, ``batch_size`` of them (default 1): float32 [B, H, W, C]."""
     return lambda values: _FLOAT32 * channels * _count(values, "batch_size") * _product(values, "width", "height")
 
 
 def latents(channels: int, cell: int, frames: int = 0) -> Amount:
-    """Latents [B, C, (T,) H, W] for pictures, or clips of ``length`` frames, of ``width`` and ``height`` pixels.
+    """Latents [B, C, (T,) H, W] for images, or videos of ``length`` frames, of ``width`` and ``height`` pixels.
 
     Args:
         channels: C.
-        cell: Pixels a latent cell is wide.
-        frames: Frames a latent frame stands for, after the first; 0 for pictures.
+        cell: Pixels per latent cell.
+        frames: Video frames per latent frame after the first; 0 for images.
     """
 
     def size(values: Mapping[str, Any]) -> int:

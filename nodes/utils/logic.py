@@ -1,4 +1,4 @@
-"""Choose between inputs, and look at values."""
+"""Choose between inputs, and show values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..wire import Any_
 
 @node("ComfySwitchNode", category="logic", title="Switch", output="output")
 def switch_node(switch: bool, on_false: Lazy[Any_], on_true: Lazy[Any_]) -> Any_:
-    """Give one of two inputs; only that one is computed.
+    """Output one of two inputs; only that input is computed.
 
     Args:
-        switch: Which one.
-        on_false: Given if switch is false.
-        on_true: Given if switch is true.
+        switch: Which input.
+        on_false: Output if switch is false.
+        on_true: Output if switch is true.
     """
     return (on_true if switch else on_false).get()
 
@@ -30,7 +30,7 @@ def preview_any(source: Any_) -> Generator[NodeEvent, None, str]:
     Text is shown as it is, numbers as Python writes them, lists and mappings as JSON, tensors by shape and range.
 
     Args:
-        source: What to show.
+        source: Value to show.
     """
     text = describe(source)
     yield Text(text)
@@ -45,12 +45,12 @@ def describe(value: Any) -> str:
         return str(value)
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, default=_brief)
-    except (TypeError, ValueError, RuntimeError):  # keys that are no text, a value that holds itself
+    except (TypeError, ValueError, RuntimeError):  # keys that are no strings, a value that contains itself
         return str(value)
 
 
 def _brief(value: Any) -> str:
-    """What stands in JSON for a value that has no JSON form."""
+    """JSON text for a value that has no JSON form."""
     if shape := getattr(value, "shape", None):
         text = f"{type(value).__name__.lower()} {list(shape)} {str(value.dtype).removeprefix('torch.')}"
         return f"{text}, {float(value.min()):.6g} to {float(value.max()):.6g}" if 0 not in shape else text

@@ -1,7 +1,7 @@
-"""Compute with numbers: expressions that are read, never run as Python.
+"""Evaluate arithmetic expressions; they are parsed, never run as Python.
 
 Numbers, the inputs' names, ``+ - * / // % **``, comparisons, ``and or not``, ``x if c else y`` and the functions below;
-``values`` is a list of all inputs. Whole numbers stay whole. What has more bits than a FLOAT can hold is refused.
+``values`` is a list of all inputs. Integers stay integers. Numbers with more bits than a FLOAT can hold are an error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pipegraph.runtime.node import Grows, Linked, Multiline, node, outputs
 from ..wire import Numbers
 
 _LONGEST: Final = 2000
-"""Characters of an expression."""
+"""Longest expression in characters."""
 _BITS: Final = 1023
-"""Of the largest whole number that a FLOAT can hold."""
+"""Bits of the largest integer that a FLOAT can hold."""
 _NAMES: Final = tuple(string.ascii_lowercase)
 
 
-def _sum(*given: Any) -> Any:
-    return sum(given[0]) if len(given) == 1 and isinstance(given[0], list) else sum(given)
+def _sum(*numbers: Any) -> Any:
+    return sum(numbers[0]) if len(numbers) == 1 and isinstance(numbers[0], list) else sum(numbers)
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -57,15 +57,15 @@ class Result:
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """What is wrong with the expression, and what the links alone tell of it."""
+    """Check the expression against the connected values."""
     if "expression" in linked:
         return
-    given = {n for n in _NAMES if f"values.{n}" in linked or values.get(f"values.{n}") is not None}
+    available = {n for n in _NAMES if f"values.{n}" in linked or values.get(f"values.{n}") is not None}
     try:
         tree = parse(values["expression"])
-        if missing := names(tree) - given - {"values"}:
-            there = ", ".join(sorted(given)) or "none"
-            raise ValueError(f"{', '.join(sorted(missing))} is not among the values; these are: {there}")
+        if missing := names(tree) - available - {"values"}:
+            listed = ", ".join(sorted(available)) or "none"
+            raise ValueError(f"{', '.join(sorted(missing))} is not among the values; these are: {listed}")
     except ValueError as e:
         yield "expression", str(e)
 
@@ -80,14 +80,14 @@ def math_expression(
         expression: Numbers, names of the values, + - * / // % **, comparisons, and, or, not, x if c else y; sum, min,
             max, abs, round, pow, sqrt, ceil, floor, log, log2, log10, sin, cos, tan, int, float; `values` is a list
             of all.
-        values: What the names stand for; true counts 1, false 0.
+        values: Values of the names; true is 1, false 0.
     """
     result = evaluate(parse(expression), values)
     return Result(float(result), int(result), bool(result))
 
 
 def parse(expression: str) -> ast.expr:
-    """The expression, taken apart; ValueError if it holds what is no arithmetic."""
+    """Parse an expression; ValueError if it holds anything but arithmetic."""
     if len(expression) > _LONGEST:
         raise ValueError(f"an expression has at most {_LONGEST} characters, this one {len(expression)}")
     if not expression.strip():
@@ -101,7 +101,7 @@ def parse(expression: str) -> ast.expr:
 
 
 def names(tree: ast.expr) -> set[str]:
-    """The names of values in it; ValueError at what is no arithmetic."""
+    """Names of values in an expression; ValueError at anything but arithmetic."""
     match tree:
         case ast.Constant(value=bool() | int() | float()):
             return set()
@@ -132,48 +132,48 @@ def evaluate(tree: ast.expr, values: Mapping[str, Any]) -> int | float:
         result = _value(tree, {**values, "values": list(values.values())})
         if isinstance(result, int | float) and math.isfinite(result):
             return result
-        what = f"is {result}"
+        fault = f"is {result}"
     except KeyError as e:
-        what = f"needs a value {e.args[0]}"
+        fault = f"needs a value {e.args[0]}"
     except ZeroDivisionError:
-        what = "divides by 0"
+        fault = "divides by 0"
     except (OverflowError, RecursionError):
-        what = "is too large"
+        fault = "is too large"
     except (ValueError, TypeError) as e:
-        what = f"has no value: {e}"
-    told = ", ".join(f"{k} = {v}" for k, v in values.items())
-    raise ValueError(f"`{ast.unparse(tree)}` {what}" + (f", with {told}" if told else ""))
+        fault = f"has no value: {e}"
+    listed = ", ".join(f"{k} = {v}" for k, v in values.items())
+    raise ValueError(f"`{ast.unparse(tree)}` {fault}" + (f", with {listed}" if listed else ""))
 
 
-def _value(tree: ast.expr, given: Mapping[str, Any]) -> Any:
+def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
     match tree:
         case ast.Constant(value=value):
             return value
         case ast.Name(id=name):
-            return given[name]
+            return values[name]
         case ast.BinOp(left=a, op=op, right=b):
-            return _small(_OPERATORS[type(op)](_number(a, given), _number(b, given)))
+            return _small(_OPERATORS[type(op)](_number(a, values), _number(b, values)))
         case ast.UnaryOp(op=op, operand=a):
-            return _OPERATORS[type(op)](_number(a, given))
+            return _OPERATORS[type(op)](_number(a, values))
         case ast.BoolOp(op=op, values=parts):
             stops = isinstance(op, ast.Or)
             for part in parts:
-                if bool(value := _value(part, given)) == stops:
+                if bool(value := _value(part, values)) == stops:
                     break
             return value
         case ast.Compare(left=a, ops=ops, comparators=parts):
-            found = [_number(p, given) for p in (a, *parts)]
-            return all(_OPERATORS[type(op)](x, y) for op, x, y in zip(ops, found, found[1:], strict=False))
+            operands = [_number(p, values) for p in (a, *parts)]
+            return all(_OPERATORS[type(op)](x, y) for op, x, y in zip(ops, operands, operands[1:], strict=False))
         case ast.IfExp(test=c, body=a, orelse=b):
-            return _value(a if _value(c, given) else b, given)
+            return _value(a if _value(c, values) else b, values)
         case ast.Call(func=ast.Name(id=name), args=parts):
-            return _small(_FUNCTIONS[name](*(_value(p, given) for p in parts)))
+            return _small(_FUNCTIONS[name](*(_value(p, values) for p in parts)))
     raise AssertionError(tree)
 
 
-def _number(tree: ast.expr, given: Mapping[str, Any]) -> Any:
-    """Lists are for functions: a list times a number would be as long as that."""
-    if isinstance(value := _value(tree, given), list):
+def _number(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of an operand; lists are for functions only."""
+    if isinstance(value := _value(tree, values), list):
         raise TypeError(f"`{ast.unparse(tree)}` is a list: give it to sum, min or max")
     return value
 

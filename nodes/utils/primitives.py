@@ -68,7 +68,7 @@ def string_concatenate(
     Args:
         string_a: First text.
         string_b: Second text.
-        delimiter: What goes between them.
+        delimiter: Text between them.
     """
     return f"{string_a}{delimiter}{string_b}"
 
@@ -80,8 +80,8 @@ def string_replace(
     """Replace every occurrence of a text in another one.
 
     Args:
-        string: Where to look.
-        find: What to replace; nothing is done if it is empty.
-        replace: What to put there.
+        string: Text to change.
+        find: Text to replace; nothing changes if it is empty.
+        replace: Replacement.
     """
     return string.replace(find, replace) if find else string

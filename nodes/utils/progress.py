@@ -1,4 +1,4 @@
-"""How far a node is, where a function of the models does the work."""
+"""Progress of loading weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipegraph.runtime.node import RunContext
 
 @contextmanager
 def loading(ctx: RunContext) -> Iterator[None]:
-    """Say how much of the weights is loaded inside a ``with``, in megabytes."""
+    """Report the weights loaded inside a ``with`` as progress in megabytes."""
     from pipegraph.models.loading.filling import reporting
 
     with reporting(lambda done, total: ctx.progress(done, total, "MB")):

@@ -1,4 +1,4 @@
-"""Clips made chunk by chunk by causal video models (Self Forcing, CausVid, Causal Forcing)."""
+"""Generate videos chunk by chunk with causal video models (Self Forcing, CausVid, Causal Forcing)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cells = Annotated[int, Ge(0), Le(4096)]
 
 @outputs
 class Started:
-    """A model whose clips begin with a picture, and an empty latent of the clip's size."""
+    """A model with a first frame, and an empty latent of the video's size."""
 
     MODEL: Model
     LATENT: Latent
@@ -34,13 +34,13 @@ def empty_ar_video_latent(
     length: AnyLength = 81,
     batch_size: VideoCount = 1,
 ) -> Latent:
-    """Make an empty latent of a clip: nothing to start from but a size.
+    """Make an empty video latent.
 
     Args:
-        width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
-        height: Of the frames, in pixels, likewise.
-        length: How many frames: 1, 5, 9, ..., other numbers are cut; (length - 1) / 4 + 1 latent frames, a whole number
-            of blocks.
+        width: Frame width in pixels; rounded down to a multiple of 16, with a warning.
+        height: Frame height in pixels, likewise.
+        length: Number of frames: 1, 5, 9, ..., other numbers are rounded down. The (length - 1) / 4 + 1 latent frames
+            must be whole blocks.
     """
     return empty_hunyuan_latent_video(ctx, width, height, length, batch_size)
 
@@ -49,16 +49,16 @@ def empty_ar_video_latent(
 def sampler_ar_video(
     num_frame_per_block: Annotated[int, Ge(1), Le(64)] = 1, window: Cells = 0, sink: Cells = 0
 ) -> Sampler:
-    """Make a clip block by block, each seeing the finished ones before it, with a causal Wan model.
+    """Sample a video block by block with a causal Wan model; each block attends to the blocks before it.
 
-    Every block goes through all sigmas, which end at 0; each step is a prediction that is noised again (as `lcm`).
+    Every block runs through all sigmas, which end at 0; each step renoises the prediction (as `lcm`).
 
     Args:
-        num_frame_per_block: Latent frames made at a time, as the model was trained: 3 for Self Forcing and CausVid, 1
-            for framewise models.
-        window: Latent frames a block sees at most, its own and the sink's included; 0: all. With a window, time and
-            memory a block do not grow with the clip's length.
-        sink: First latent frames that every block sees, whatever the window.
+        num_frame_per_block: Latent frames per block, as in training: 3 for Self Forcing and CausVid, 1 for framewise
+            models.
+        window: Latent frames a block attends to, including its own and the sink; 0: all. With a window, time and
+            memory per block do not grow with the video's length.
+        sink: First latent frames that every block attends to.
     """
     from pipegraph.models.causal.rollout import Rollout
 
@@ -76,18 +76,18 @@ def ar_video_i2v(
     length: Length = 81,
     batch_size: VideoCount = 1,
 ) -> Started:
-    """Let the clips of a causal model for text to video begin with a picture; for SamplerARVideo.
+    """Start the videos of a causal text-to-video model with an image; for SamplerARVideo.
 
     Args:
         model: The model.
-        vae: Its VAE.
-        start_image: The first frame; scaled to cover the size and cut at the centre.
-        length: How many frames, the first included: 1, 5, 9, ...
+        vae: The model's VAE.
+        start_image: First frame; scaled to cover the size and cropped at the centre.
+        length: Number of frames, the first included: 1, 5, 9, ...
     """
     from pipegraph.models.media.image_ops import resize
 
     if len(start_image) > 1:
-        ctx.warn(f"{len(start_image)} pictures are given: the clip begins with the first")
+        ctx.warn(f"{len(start_image)} images: the video starts with the first")
     first = resize(start_image[:1, ..., :3], width, height, "bilinear", "center")
     started = replace(model, begins_with=vae.encode(first, ctx.warn))
     return Started(started, empty_hunyuan_latent_video(ctx, width, height, length, batch_size))
@@ -104,34 +104,34 @@ def stream_ar_video(
     fps: Fps = 16.0,
     audio: Audio | None = None,
 ) -> Video:
-    """Make a clip of a causal model while it is saved: each block is sampled, decoded and handed on before the next.
+    """Sample a causal model's video while it is saved: each block is sampled, decoded and passed on before the next.
 
-    What reads the clip twice makes it twice. A longer clip begins as a shorter one of the same seed does. (The frames
-    are others than SamplerCustomAdvanced's of that seed, which draws the noise of the whole clip at once.)
+    Reading the video twice computes it twice. A longer video starts like a shorter one of the same seed. (Frames differ
+    from SamplerCustomAdvanced's of that seed, which draws the noise of the whole video at once.)
 
     Args:
-        noise: What the noise is drawn from.
-        guider: The model and what it is to follow, without a negative (cfg 1).
-        sampler: Of SamplerARVideo.
-        sigmas: The noise levels of each block, falling to 0.
-        latent_image: What to start from; an empty latent gives the size.
+        noise: Noise source.
+        guider: Model and conditioning, without a negative (cfg 1).
+        sampler: Sampler from SamplerARVideo.
+        sigmas: Noise levels of each block, decreasing to 0.
+        latent_image: Latent to start from; an empty one sets the size only.
         fps: Frames a second.
-        audio: Sound; cut, or followed by silence, where its length is another.
+        audio: Audio; cut or padded with silence to the video's length.
     """
     from pipegraph.models.causal.rollout import RolloutSampler
     from pipegraph.models.causal.stream import RolloutFrames
-    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import Video as VideoValue
     from pipegraph.models.media.video import rate, silent
     from pipegraph.models.vae.video import VideoVae
 
     if not isinstance(sampler, RolloutSampler):
         raise ValueError(
-            f"{sampler.name} makes a whole clip at once: give the sampler of SamplerARVideo, or use "
+            f"{sampler.name} samples a whole video at once: connect SamplerARVideo, or use "
             "SamplerCustomAdvanced and VAEDecodeVideo"
         )
     if not isinstance(vae, VideoVae):
-        raise ValueError("this VAE is of a model for pictures: give that of a video model")
+        raise ValueError("this is an image VAE: connect the VAE of a video model")
     if latent_image.get("noise_mask") is not None:
-        raise ValueError("a causal model makes a clip from its beginning on: a noise mask cannot be used with it")
+        raise ValueError("a causal model samples a video from its start: noise masks are not supported")
     frames = RolloutFrames(guider, noise, sampler.rollout, sigmas, latent_image["samples"], vae)
-    return Clip(frames, rate(fps), (lambda: audio) if audio is not None else silent)
+    return VideoValue(frames, rate(fps), (lambda: audio) if audio is not None else silent)

@@ -1,4 +1,4 @@
-"""Clips: put together, taken apart."""
+"""Create videos from frames and audio, and split them."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def create_video(
     bit_depth: BitDepth = "auto",
     color_space: Literal["sRGB"] = "sRGB",
 ) -> Video:
-    """Make a clip of pictures.
+    """Create a video from images.
 
     Args:
         images: The frames.
         fps: Frames a second; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
-        audio: Sound; it is cut, or followed by silence, where its length is another when the clip is saved.
-        bit_depth: Bits a channel: 8, or `auto`, which is 8.
-        color_space: Of the frames.
+        audio: Audio; cut or padded with silence to the video's length when it is saved.
+        bit_depth: Bits per channel: 8, or `auto`, which is 8.
+        color_space: Color space of the frames.
     """
     if bit_depth not in ("auto", 8):
-        raise ValueError(f"clips have 8 bits a channel; bit_depth {bit_depth} is not supported: give 8 or auto")
+        raise ValueError(f"videos have 8 bits a channel; bit_depth {bit_depth} is not supported: give 8 or auto")
     from pipegraph.models.media.video import TensorFrames, rate, silent
-    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import Video as VideoValue
 
     if not len(images):
-        raise ValueError("there are no frames to make a clip of: the batch is empty")
-    return Clip(TensorFrames(images), rate(fps), (lambda: audio) if audio is not None else silent)
+        raise ValueError("no frames: the batch is empty")
+    return VideoValue(TensorFrames(images), rate(fps), (lambda: audio) if audio is not None else silent)
 
 
 @outputs
 class Components:
-    """What a clip is made of."""
+    """Frames, audio and rate of a video."""
 
     images: Image
     audio: Audio | None
@@ -56,13 +56,13 @@ class Components:
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """A video file whose frames are too many to be in memory at once."""
+    """Report a video file whose frames do not fit into memory."""
     source, literals = linked.get("video", ("", {}))
     if source != "LoadVideo" or not isinstance(name := literals.get("file"), str):
         return
     try:
         size = video_size(input_file(name))
-    except (LookupError, OSError):  # is said of the node that loads it
+    except (LookupError, OSError):  # reported at the node that loads it
         return
     if size and (why := frames_fault(*size)):
         yield "video", f"{name}: {why}"
@@ -70,9 +70,9 @@ def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str
 
 @node("GetVideoComponents", category="image/video", title="Get Video Components", check=_check)
 def get_video_components(video: Video) -> Components:
-    """Take a clip apart: all its frames at once, its sound, its rate.
+    """Split a video into all frames, audio and rate.
 
     Args:
-        video: The clip; if it has transparency, its frames have four channels.
+        video: The video; with transparency, frames have four channels.
     """
     return Components(video.images(), video.audio(), float(video.fps))

@@ -1,4 +1,4 @@
-"""Load clips from files and save them."""
+"""Load videos from files and save them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..image.files import NamePrefix, _file_name, input_file, write_pictures
 from ..wire import Image, Video
 
 if TYPE_CHECKING:
-    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import Video as VideoValue
     from pipegraph.models.media.video_write import Target
 
-_CLIPS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp", ".png", ".apng")
+_VIDEOS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp", ".png", ".apng")
 
 
 def _find(name: str) -> list[Path]:
@@ -31,36 +31,36 @@ def _find(name: str) -> list[Path]:
 
 
 def _names() -> list[str]:
-    return [n for n in paths.names("input") if n.lower().endswith(_CLIPS)]
+    return [n for n in paths.names("input") if n.lower().endswith(_VIDEOS)]
 
 
-InputClip = Annotated[str, FileInput(_find, _names, video_fault)]
+InputVideo = Annotated[str, FileInput(_find, _names, video_fault)]
 AnimationFps = Annotated[float, Ge(0.01), Le(1000), Step(0.01)]
 
 
 @node("LoadVideo", category="image/video", title="Load Video")
-def load_video(file: InputClip, ctx: RunContext) -> Video:
-    """Load a clip: each picture once and in order, upright, with its transparency and its sound.
+def load_video(file: InputVideo, ctx: RunContext) -> Video:
+    """Load a video: frames in order, upright, with transparency and audio.
 
-    Frames are decoded when a node asks for them. A file whose pictures last unequally (variable frame rate) gets its
-    average rate: frame k shows what is on the screen at the middle of its time, so length and sound stay in step.
+    Frames are decoded lazily. A file with a variable frame rate gets its average rate: frame k is the image on screen
+    at the middle of its time, so length and audio stay in sync.
 
     Args:
         file: Name of a file among the inputs: MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG.
     """
     from pipegraph.models.media.video_read import read_video
 
-    video, said = read_video(input_file(file))
-    if said:
-        ctx.warn(said)
+    video, warning = read_video(input_file(file))
+    if warning:
+        ctx.warn(warning)
     return video
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """A codec that the format cannot hold (over a link it gives way when the clip is saved), or that is too slow."""
+    """Report a codec that the format cannot hold or that cannot take the frame rate."""
     format, codec = values.get("format", "auto"), values.get("codec", "auto")
     if format != "auto" and (why := unfit(format, codec)):
-        yield "codec", f"{why}; auto takes what it usually holds"
+        yield "codec", f"{why}; auto takes its usual codec"
     source, literals = linked.get("video", ("", {}))
     if source == "CreateVideo":
         yield from _too_fast(codec, literals.get("fps"))
@@ -71,9 +71,9 @@ def _check_webm(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str
 
 
 def _too_fast(codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
-    """That a codec cannot take a rate; nothing where one of them is not known."""
+    """Report a codec that cannot take a frame rate; nothing if codec or rate is unknown."""
     if codec in CODECS and isinstance(fps, int | float) and (why := CODECS[codec].too_fast(fps)):
-        yield "codec", f"{codec} cannot be had at this rate: {why}"
+        yield "codec", f"{codec} cannot take this frame rate: {why}"
 
 
 @node(
@@ -92,22 +92,22 @@ def save_video(
     format: Literal["auto", "mp4", "webm", "mkv", "mov", "gif", "webp", "apng", "png"] = "auto",
     codec: Literal["auto", "h264", "h265", "av1", "vp9", "prores", "ffv1"] = "auto",
 ) -> Generator[NodeEvent, None, Video]:
-    """Save a clip with the graph that made it inside; frames go into the encoder one by one.
+    """Save a video with the graph embedded; frames are encoded one by one.
 
-    h264, h265, av1 and vp9 need even sides: an odd one gets its last row or column twice. Transparency is kept by vp9
-    in webm, prores, ffv1, webp, apng, gif and png. Where the encoder fails, the frames are kept as PNG files and the
-    run fails. Frames that hold NaN are black, and the run fails after saving.
+    h264, h265, av1 and vp9 need even sides: odd sides repeat the last row or column. Transparency is kept by vp9 in
+    webm, prores, ffv1, webp, apng, gif and png. If the encoder fails, frames are saved as PNG files and the run fails.
+    Frames with NaN are saved black, then the run fails.
 
     Args:
-        video: The clip.
-        format: mp4 if auto, or what holds the codec; png makes one file a frame.
+        video: The video.
+        format: auto: mp4, or the usual format of the codec; png: one file per frame.
         codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
     """
     if format in PICTURES:
         if why := unfit(format, codec):
             ctx.warn(f"{why}: {codec} is not used")
         if video.audio() is not None:
-            ctx.warn(f"{format} holds no sound: it is left out")
+            ctx.warn(f"{format} holds no audio: it is dropped")
     if format == "png":
         yield from _stills(video, ctx, filename_prefix)
     elif format in ("gif", "webp"):
@@ -131,17 +131,17 @@ def save_webm(
     fps: AnimationFps = 24.0,
     crf: Annotated[float, Ge(0), Le(63), Step(1)] = 32.0,
 ) -> Generator[NodeEvent, None, Image]:
-    """Save pictures as a WebM clip.
+    """Save images as a WebM video.
 
     Args:
         images: The frames.
-        codec: How they are encoded.
+        codec: Video codec.
         fps: Frames a second.
-        crf: Quality: lower is better, and larger.
+        crf: Quality: lower is better, and a larger file.
     """
     from pipegraph.models.media.video_write import Target
 
-    yield from _save(_clip(images, fps), ctx, filename_prefix, Target("webm", codec), crf=f"{crf:g}")
+    yield from _save(_video(images, fps), ctx, filename_prefix, Target("webm", codec), crf=f"{crf:g}")
     return images
 
 
@@ -155,18 +155,18 @@ def save_animated_webp(
     quality: Annotated[int, Ge(0), Le(100)] = 80,
     method: Literal["default", "fastest", "slowest"] = "default",
 ) -> Generator[NodeEvent, None, Image]:
-    """Save pictures as an animated WebP.
+    """Save images as an animated WebP.
 
     Args:
         images: The frames.
-        fps: Frames a second; times are kept in milliseconds.
-        lossless: Keep every pixel as it is.
-        quality: Of the picture, or of the compression where it is lossless.
-        method: How much time is spent on compression.
+        fps: Frames a second; rounded to milliseconds per frame.
+        lossless: Lossless compression.
+        quality: Image quality, or compression effort if lossless.
+        method: Compression effort.
     """
     effort = {"default": 4, "fastest": 0, "slowest": 6}[method]
     options = {"lossless": lossless, "quality": quality, "method": effort}
-    yield from _animation(_clip(images, fps), ctx, filename_prefix, "webp", options)
+    yield from _animation(_video(images, fps), ctx, filename_prefix, "webp", options)
     return images
 
 
@@ -178,30 +178,30 @@ def save_animated_png(
     fps: AnimationFps = 6.0,
     compress_level: Annotated[int, Ge(0), Le(9)] = 4,
 ) -> Generator[NodeEvent, None, Image]:
-    """Save pictures as an animated PNG, which keeps every pixel as it is.
+    """Save images as an animated PNG (lossless).
 
     Args:
         images: The frames.
-        fps: Frames a second; times are kept in milliseconds.
-        compress_level: How much time is spent on compression.
+        fps: Frames a second; rounded to milliseconds per frame.
+        compress_level: Compression effort.
     """
-    yield from _apng(_clip(images, fps), ctx, filename_prefix, compress_level)
+    yield from _apng(_video(images, fps), ctx, filename_prefix, compress_level)
     return images
 
 
-def _clip(images: Image, fps: float) -> Clip:
+def _video(images: Image, fps: float) -> VideoValue:
     from .components import create_video
 
     return create_video(images, fps)
 
 
 def _texts(ctx: RunContext) -> dict[str, str]:
-    """What makes the clip again, as ASCII JSON."""
+    """Metadata that reproduces the video, as ASCII JSON."""
     return {key: json.dumps(value, allow_nan=False) for key, value in ctx.reproduce.items() if value}
 
 
 def _save(
-    video: Clip, ctx: RunContext, prefix: str, target: Target, **options: str
+    video: VideoValue, ctx: RunContext, prefix: str, target: Target, **options: str
 ) -> Generator[NodeEvent, None, None]:
     from pipegraph.models.media.video_write import EncoderError, write_video
 
@@ -214,32 +214,32 @@ def _save(
     except EncoderError as error:
         yield from _stills(video, ctx, prefix)
         raise ValueError(
-            f"the encoder {target.codec} cannot write this clip ({error}); its frames are kept as PNG files"
+            f"the encoder {target.codec} cannot write this video ({error}); its frames are saved as PNG files"
         ) from error
     finally:
         file.unlink(missing_ok=True)
     _refuse(broken, video.frames.count)
 
 
-def _apng(video: Clip, ctx: RunContext, prefix: str, level: int = 4) -> Generator[NodeEvent, None, None]:
+def _apng(video: VideoValue, ctx: RunContext, prefix: str, level: int = 4) -> Generator[NodeEvent, None, None]:
     from pipegraph.models.media.video_write import Target
 
     yield from _save(video, ctx, prefix, Target("apng", "apng"), compression_level=str(level))
 
 
 def _animation(
-    video: Clip, ctx: RunContext, prefix: str, kind: str, options: Mapping[str, Any]
+    video: VideoValue, ctx: RunContext, prefix: str, kind: str, options: Mapping[str, Any]
 ) -> Generator[NodeEvent, None, None]:
     from pipegraph.models.media.animated import write_animation
 
     if kind == "gif":
         if video.fps > 50:
             ctx.warn(
-                f"gif keeps times in hundredths of a second, and players show more than 50 a second slower: "
+                f"gif stores times in hundredths of a second, and players slow down more than 50 frames a second: "
                 f"{float(video.fps):g} frames a second are not kept"
             )
         if video.frames.channels == 4:
-            ctx.warn("gif keeps a pixel or leaves it out: what is half transparent is not kept so")
+            ctx.warn("gif pixels are opaque or transparent: partial transparency is lost")
     file = ctx.scratch()
     try:
         broken = write_animation(file, video, kind, _texts(ctx), **options)
@@ -249,14 +249,14 @@ def _animation(
     _refuse(broken, video.frames.count)
 
 
-def _stills(video: Clip, ctx: RunContext, prefix: str) -> Generator[NodeEvent, None, None]:
-    """One PNG a frame, numbered on."""
+def _stills(video: VideoValue, ctx: RunContext, prefix: str) -> Generator[NodeEvent, None, None]:
+    """Write one numbered PNG per frame."""
     for part in video.frames.chunks():
-        for picture in part.split(1):  # each by itself: none is one of a batch that could be made alone
+        for picture in part.split(1):  # each alone: frames have no batch index
             yield from write_pictures(picture, ctx, prefix, temporary=False)
 
 
-def _name(prefix: str, video: Clip, suffix: str) -> str:
+def _name(prefix: str, video: VideoValue, suffix: str) -> str:
     name = _file_name(prefix, video.frames.width, video.frames.height, 0, datetime.now())
     return f"{name.removesuffix('.png')}.{suffix}"
 

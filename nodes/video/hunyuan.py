@@ -1,4 +1,4 @@
-"""HunyuanVideo 1.5: latents of 16 pixels a cell, and clips that begin with a given picture."""
+"""HunyuanVideo 1.5: latents of 16 pixels per cell, and image to video."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pipegraph.runtime.node import RunContext, node
 from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, StartImage, VideoCount
 from ..utils.amounts import latents
 from ..wire import ClipVisionOutput, Latent
-from .latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, cut_clip
-from .wan import Begun, fitted, told_both
+from .latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, cut_video
+from .wan import VideoConditioning, fit_frames, with_entries
 
 
 @node(
@@ -26,14 +26,14 @@ def empty_hunyuan_video_15_latent(
     length: AnyLength = 25,
     batch_size: VideoCount = 1,
 ) -> Latent:
-    """Make an empty latent of a clip for HunyuanVideo 1.5: nothing to start from but a size.
+    """Make an empty video latent for HunyuanVideo 1.5.
 
     Args:
-        width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
-        height: Of the frames, in pixels, likewise.
-        length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
+        width: Frame width in pixels; rounded down to a multiple of 16, with a warning.
+        height: Frame height in pixels, likewise.
+        length: Number of frames: 1, 5, 9, ...; other numbers are rounded down, with a warning.
     """
-    width, height, length = cut_clip(ctx, width, height, length)
+    width, height, length = cut_video(ctx, width, height, length)
     return {"samples": _empty(width, height, length, batch_size)}
 
 
@@ -49,20 +49,20 @@ def hunyuan_video_15_image_to_video(
     batch_size: VideoCount = 1,
     start_image: StartImage | None = None,
     clip_vision_output: ClipVisionOutput | None = None,
-) -> Begun:
-    """Let a clip begin with given pictures, for HunyuanVideo 1.5.
+) -> VideoConditioning:
+    """Start a video with images, for HunyuanVideo 1.5.
 
     Args:
-        clip_vision_output: What SigLIP sees in the first picture; the image-to-video models were trained with it.
+        clip_vision_output: SigLIP output of the first image; image-to-video models were trained with it.
     """
     latent = _empty(width, height, length, batch_size)
-    told: dict[str, Any] = {"clip_vision_output": clip_vision_output}
+    extras: dict[str, Any] = {"clip_vision_output": clip_vision_output}
     if start_image is not None:
-        given = vae.encode(fitted(start_image, width, height, length, ctx), ctx.warn)
-        beside, mask = latent[:1].clone(), latent.new_ones(1, 1, *latent.shape[2:])
-        beside[:, :, : given.shape[2]], mask[:, :, : given.shape[2]] = given, 0
-        told |= {"concat_latent_image": beside, "concat_mask": mask}
-    return Begun(*told_both(positive, negative, told), {"samples": latent})
+        start = vae.encode(fit_frames(start_image, width, height, length, ctx), ctx.warn)
+        concat, mask = latent[:1].clone(), latent.new_ones(1, 1, *latent.shape[2:])
+        concat[:, :, : start.shape[2]], mask[:, :, : start.shape[2]] = start, 0
+        extras |= {"concat_latent_image": concat, "concat_mask": mask}
+    return VideoConditioning(*with_entries(positive, negative, extras), {"samples": latent})
 
 
 def _empty(width: int, height: int, length: int, batch_size: int) -> Any:

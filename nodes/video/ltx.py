@@ -1,7 +1,7 @@
-"""LTX-Video's clips: empty latents, frame rate, noise levels, clips that begin with given pictures.
+"""LTX-Video: empty latents, frame rate, noise levels, image to video.
 
-A clip has 8n + 1 frames, a latent frame for the first and one for each eight after it; sides are multiples of 32
-pixels. For an empty latent other numbers are cut, as in ComfyUI; elsewhere they are refused before anything runs.
+A video has 8n + 1 frames, a latent frame for the first and one for each eight after it; sides are multiples of 32
+pixels. For an empty latent other sizes are rounded down, as in ComfyUI; elsewhere they are an error before the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipegraph.models.families.ltx.vae_networks import CELL, CHANNELS, FRAMES
 from pipegraph.runtime.node import Auto, OneMoreThan, RunContext, Step, node, outputs
 
 from ..image.latent import cut_sizes
-from ..ports import FRAME_SIDE, ModelVae, NegativeConditioning, PositiveConditioning, VideoCount
+from ..ports import FRAME_HEIGHT, FRAME_WIDTH, ModelVae, NegativeConditioning, PositiveConditioning, VideoCount
 from ..sampling.shared import Steps
 from ..utils.amounts import latents
 from ..wire import Conditioning, Image, Latent, Model, Sigmas
@@ -23,8 +23,8 @@ from ..wire import Conditioning, Image, Latent, Model, Sigmas
 if TYPE_CHECKING:
     from torch import Tensor
 
-Width = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("width"), FRAME_SIDE]
-Height = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("height"), FRAME_SIDE]
+Width = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("width"), FRAME_WIDTH]
+Height = Annotated[int, Ge(64), Le(16384), MultipleOf(CELL), Step(CELL), Auto("height"), FRAME_HEIGHT]
 Length = Annotated[int, Ge(1), Le(16384), OneMoreThan(FRAMES), Step(FRAMES), Auto("length")]
 Side = Annotated[int, Ge(64), Le(16384), Step(CELL)]
 Frames = Annotated[int, Ge(1), Le(16384), Step(FRAMES)]
@@ -35,15 +35,15 @@ Strength = Annotated[float, Ge(0), Le(1), Step(0.01)]
 
 @outputs
 class Sides:
-    """Both conditionings."""
+    """Positive and negative conditioning."""
 
     positive: Conditioning
     negative: Conditioning
 
 
 @outputs
-class Led:
-    """Conditionings and the latent that belongs to them."""
+class Guided:
+    """Conditionings and their latent."""
 
     positive: Conditioning
     negative: Conditioning
@@ -63,12 +63,12 @@ def empty_ltxv_latent_video(
     length: Annotated[Frames, Auto("length")] = 97,
     batch_size: VideoCount = 1,
 ) -> Latent:
-    """Make an empty latent of a clip, for LTX-Video: nothing to start from but a size.
+    """Make an empty video latent, for LTX-Video.
 
     Args:
-        width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
-        height: Of the frames, in pixels, likewise.
-        length: How many frames: 1, 9, 17, ...; other numbers are cut, with a warning.
+        width: Frame width in pixels; rounded down to a multiple of 32, with a warning.
+        height: Frame height in pixels, likewise.
+        length: Number of frames: 1, 9, 17, ...; other numbers are rounded down, with a warning.
     """
     sides = {"width": (width, CELL, CELL), "height": (height, CELL, CELL)}
     width, height, length = cut_sizes(ctx, **sides, length=(length, FRAMES, 1))
@@ -79,12 +79,12 @@ def empty_ltxv_latent_video(
 def ltxv_conditioning(
     positive: PositiveConditioning, negative: NegativeConditioning, frame_rate: FrameRate = 25.0
 ) -> Sides:
-    """Tell LTX-Video how many frames a second its clip is to have.
+    """Set the frame rate of LTX-Video's conditioning.
 
     Args:
         frame_rate: Frames a second.
     """
-    return Sides(*(told(side, frame_rate=frame_rate) for side in (positive, negative)))
+    return Sides(*(with_entries(side, frame_rate=frame_rate) for side in (positive, negative)))
 
 
 @node("LTXVScheduler", category="sampling/custom_sampling/schedulers", title="LTXVScheduler")
@@ -96,15 +96,15 @@ def ltxv_scheduler(
     terminal: Annotated[float, Ge(0), Le(0.99), Step(0.01)] = 0.1,
     latent: Latent | None = None,
 ) -> Sigmas:
-    """Spread LTX-Video's noise levels over steps: the larger the clip, the more of them lie at high noise.
+    """Compute LTX-Video's sigmas: larger videos get more steps at high noise.
 
     Args:
-        steps: How many steps.
-        max_shift: Shift of a clip of 4096 tokens.
-        base_shift: Shift of a clip of 1024 tokens.
-        stretch: Whether the levels are stretched so that the last one before 0 is terminal.
-        terminal: That level.
-        latent: The clip; without it, one of 4096 tokens.
+        steps: Number of steps.
+        max_shift: Shift of a video of 4096 tokens.
+        base_shift: Shift of a video of 1024 tokens.
+        stretch: Stretch the sigmas so that the last one before 0 is `terminal`.
+        terminal: Last sigma before 0.
+        latent: Video latent; without it, 4096 tokens.
     """
     import torch
 
@@ -123,13 +123,13 @@ def model_sampling_ltxv(
     base_shift: Annotated[Shift, Auto("base_shift")] = 0.95,
     latent: Latent | None = None,
 ) -> Model:
-    """Set the noise levels of LTX-Video for a size of clip.
+    """Set the shift of LTX-Video for a video size.
 
     Args:
-        model: The model to set.
-        max_shift: Shift of a clip of 4096 tokens.
-        base_shift: Shift of a clip of 1024 tokens.
-        latent: The clip; without it, one of 4096 tokens.
+        model: Model to patch.
+        max_shift: Shift of a video of 4096 tokens.
+        base_shift: Shift of a video of 1024 tokens.
+        latent: Video latent; without it, 4096 tokens.
     """
     from pipegraph.models.sampling.model_sampling import Flow, reshifted
 
@@ -150,49 +150,51 @@ def ltxv_img_to_video(
     length: Length = 97,
     batch_size: VideoCount = 1,
     strength: Strength = 1.0,
-) -> Led:
-    """Let a clip begin with given pictures, for LTX-Video.
+) -> Guided:
+    """Start a video with images, for LTX-Video.
 
     Args:
-        image: The first frames; scaled to cover the size and cut at the centre.
-        length: How many frames: 1, 9, 17, ...
-        strength: How far the given frames are kept: 1 as they are, 0 not at all.
+        image: First frames; scaled to cover the size and cropped at the centre.
+        length: Number of frames: 1, 9, 17, ...
+        strength: How much of the given frames is kept: 1 all, 0 nothing.
     """
-    latent = begun({"samples": _empty(width, height, length, batch_size)}, vae, image, strength, ctx)
-    return Led(positive, negative, latent)
+    latent = with_first_frames({"samples": _empty(width, height, length, batch_size)}, vae, image, strength, ctx)
+    return Guided(positive, negative, latent)
 
 
 @node("LTXVImgToVideoInplace", category="conditioning/video_models", title="LTXVImgToVideoInplace")
 def ltxv_img_to_video_inplace(
     vae: ModelVae, image: Image, latent: Latent, ctx: RunContext, strength: Strength = 1.0, bypass: bool = False
 ) -> Latent:
-    """Let the clip of a latent begin with given pictures.
+    """Start the video of a latent with images.
 
     Args:
-        image: The first frames; scaled to cover the size and cut at the centre.
-        latent: The clip.
-        strength: How far the given frames are kept: 1 as they are, 0 not at all.
-        bypass: Leave the latent as it is.
+        image: First frames; scaled to cover the size and cropped at the centre.
+        latent: Video latent.
+        strength: How much of the given frames is kept: 1 all, 0 nothing.
+        bypass: Return the latent unchanged.
     """
-    return latent if bypass else begun(latent, vae, image, strength, ctx)
+    return latent if bypass else with_first_frames(latent, vae, image, strength, ctx)
 
 
-def begun(latent: dict[str, Any], vae: Any, image: Tensor, strength: float, ctx: RunContext) -> dict[str, Any]:
-    """The latent with its first frames those of ``image``, and a noise mask that keeps them."""
+def with_first_frames(
+    latent: dict[str, Any], vae: Any, image: Tensor, strength: float, ctx: RunContext
+) -> dict[str, Any]:
+    """Set the first frames of a latent to ``image``, with a noise mask that keeps them."""
     import torch
 
     samples = latent["samples"]
-    given = encoded(vae, image, samples, ctx)
-    if given.shape[2] > samples.shape[2]:
-        raise ValueError(f"the pictures are {given.shape[2]} latent frames, the clip has {samples.shape[2]}")
+    start = encoded(vae, image, samples, ctx)
+    if start.shape[2] > samples.shape[2]:
+        raise ValueError(f"the images are {start.shape[2]} latent frames, the video has {samples.shape[2]}")
     samples, mask = samples.clone(), noise_mask(latent).clone()
-    samples[:, :, : given.shape[2]] = given
-    mask[:, :, : given.shape[2]] = torch.tensor(1 - strength)
+    samples[:, :, : start.shape[2]] = start
+    mask[:, :, : start.shape[2]] = torch.tensor(1 - strength)
     return {**latent, "samples": samples, "noise_mask": mask}
 
 
 def encoded(vae: Any, image: Tensor, samples: Tensor, ctx: RunContext) -> Tensor:
-    """The latent [1, C, t, h, w] of pictures at the size of ``samples`` [B, C, T, h, w]."""
+    """Encode images at the size of ``samples`` [B, C, T, h, w] to a latent [1, C, t, h, w]."""
     from pipegraph.models.media.image_ops import resize
 
     check_latent(samples, vae)
@@ -203,9 +205,9 @@ def encoded(vae: Any, image: Tensor, samples: Tensor, ctx: RunContext) -> Tensor
 
 
 def check_latent(samples: Tensor, vae: Any) -> None:
-    """ValueError if they are no latents of a clip that this VAE makes."""
+    """Raise ValueError if these are no video latents of this VAE."""
     if not vae.latent.frames:
-        raise ValueError("this VAE is of a model for pictures, LTX-Video's own is needed")
+        raise ValueError("this is an image VAE: connect LTX-Video's VAE")
     if samples.ndim != 5 or samples.shape[1] != vae.latent.channels:
         raise ValueError(
             f"the latent is {list(samples.shape)}, this VAE's are [batch, {vae.latent.channels}, time, height, width]: "
@@ -214,7 +216,7 @@ def check_latent(samples: Tensor, vae: Any) -> None:
 
 
 def noise_mask(latent: dict[str, Any]) -> Tensor:
-    """The noise mask of a clip's latent, [B, 1, T, 1, 1] or [B, 1, T, h, w]; all is to be made where it has none."""
+    """Noise mask of a video latent, [B, 1, T, 1, 1] or [B, 1, T, h, w]; all 1 without a mask."""
     import torch
 
     mask: Tensor | None = latent.get("noise_mask")
@@ -228,8 +230,8 @@ def noise_mask(latent: dict[str, Any]) -> Tensor:
     return fit_mask(mask, samples).expand(len(samples), -1, samples.shape[2], -1, -1)
 
 
-def told(conditioning: Any, **entries: Any) -> list[Any]:
-    """The conditioning with further entries."""
+def with_entries(conditioning: Any, **entries: Any) -> list[Any]:
+    """Add entries to a conditioning."""
     return [[states, {**extras, **entries}] for states, extras in conditioning]
 
 
@@ -240,8 +242,8 @@ def _empty(width: int, height: int, length: int, batch_size: int) -> Tensor:
 
 
 def _mu(latent: dict[str, Any] | None, base_shift: float, max_shift: float) -> float:
-    """The shift on the line through 1024 and 4096 tokens."""
+    """mu for the latent's token count, linear between 1024 and 4096 tokens."""
     tokens = 4096
-    if latent:  # of a clip with sound, the clip's
+    if latent:  # video tokens only, if there is audio
         tokens = math.prod(latent["shapes"][0][1:] if "shapes" in latent else latent["samples"].shape[2:])
     return base_shift + (max_shift - base_shift) * (tokens - 1024) / (4096 - 1024)

@@ -1,4 +1,4 @@
-"""LTX-2's latents of picture and sound, and its sound."""
+"""LTX-2: joint latents of video and audio, audio VAE and text encoder."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .ltx import noise_mask
 
 @outputs
 class Separated:
-    """The latents of a clip and of its sound."""
+    """The latents of a video and its audio."""
 
     video_latent: Latent
     audio_latent: Latent
 
 
 def _audio_files(name: str) -> list[Path]:
-    found = parts(paths.resolve("checkpoints", name), ("audio_vae", "vocoder"))
-    return list(dict.fromkeys(f for p in found.values() for f in p.files))
+    networks = parts(paths.resolve("checkpoints", name), ("audio_vae", "vocoder"))
+    return list(dict.fromkeys(f for p in networks.values() for f in p.files))
 
 
 def _text_files(name: str) -> list[Path]:
@@ -48,7 +48,7 @@ AudioName = Annotated[str, FileInput(_audio_files, lambda: paths.names("checkpoi
 
 @node("LTXVAudioVAELoader", category="audio", title="LTXV Audio VAE Loader")
 def load_audio_vae(ckpt_name: AudioName, ctx: RunContext) -> Vae:
-    """Load what LTX-2 makes sound with: the VAE of spectrograms, and the vocoder.
+    """Load LTX-2's audio VAE (of spectrograms) and vocoder.
 
     Args:
         ckpt_name: The model's checkpoint, a file or a folder.
@@ -68,8 +68,8 @@ def load_text_encoder(
 
     Args:
         text_encoder: Gemma 3 12B: a folder in transformers' layout, a GGUF file, or ComfyUI's safetensors file.
-        ckpt_name: The model's checkpoint, which holds what comes behind it.
-        device: Where it computes.
+        ckpt_name: The model's checkpoint, for the text connectors.
+        device: Device to run on.
     """
     from pipegraph.models.families.ltx.text import joined_encoder
     from pipegraph.models.loading.place import Place
@@ -87,13 +87,13 @@ def ltxv_empty_latent_audio(
     frame_rate: Annotated[float, Ge(0.01), Le(1000), Auto("fps")] = 25.0,
     batch_size: BatchSize = 1,
 ) -> Latent:
-    """Make an empty latent of sound, as long as a clip.
+    """Make an empty audio latent for a video's length.
 
     Args:
-        audio_vae: Of LTXVAudioVAELoader.
-        frames_number: How many frames the clip has.
+        audio_vae: Audio VAE from LTXVAudioVAELoader.
+        frames_number: Frames of the video.
         frame_rate: Frames a second.
-        batch_size: How many.
+        batch_size: Number of latents.
     """
     import torch
 
@@ -106,59 +106,59 @@ def ltxv_empty_latent_audio(
 
 @node("LTXVConcatAVLatent", category="latent/video/ltxv", title="LTXVConcatAVLatent")
 def ltxv_concat_av_latent(video_latent: Latent, audio_latent: Latent) -> Latent:
-    """Join the latents of a clip and of its sound, for LTX-2, which makes both together.
+    """Join the latents of a video and its audio, which LTX-2 samples together.
 
     Args:
-        video_latent: The clip.
-        audio_latent: The sound.
+        video_latent: Video latent.
+        audio_latent: Audio latent.
     """
     import torch
 
     from pipegraph.models.families.ltx.ltx2 import joined
     from pipegraph.models.sampling.guiders import fit_mask
 
-    clip, sound = video_latent["samples"], audio_latent["samples"]
-    if (clip.ndim, sound.ndim) != (5, 4) or len(clip) != len(sound):
+    video, audio = video_latent["samples"], audio_latent["samples"]
+    if (video.ndim, audio.ndim) != (5, 4) or len(video) != len(audio):
         raise ValueError(
-            f"a clip's latent is [batch, channels, time, height, width] and its sound's [batch, channels, time, bins] "
-            f"of the same batch; these are {list(clip.shape)} and {list(sound.shape)}"
+            f"expected a video latent [batch, channels, time, height, width] and an audio latent [batch, channels, "
+            f"time, bins] of the same batch size, got {list(video.shape)} and {list(audio.shape)}"
         )
-    made: dict[str, Any] = {**video_latent, "samples": joined([clip, sound])}
-    made["shapes"] = tuple(clip.shape[1:]), tuple(sound.shape[1:])
+    latent: dict[str, Any] = {**video_latent, "samples": joined([video, audio])}
+    latent["shapes"] = tuple(video.shape[1:]), tuple(audio.shape[1:])
     masks = video_latent.get("noise_mask"), audio_latent.get("noise_mask")
     if any(m is not None for m in masks):
-        heard = torch.ones(1) if masks[1] is None else fit_mask(masks[1], sound)
-        made["noise_mask"] = joined([noise_mask(video_latent).expand(clip.shape), heard.expand(sound.shape)])
-    return made
+        audio_mask = torch.ones(1) if masks[1] is None else fit_mask(masks[1], audio)
+        latent["noise_mask"] = joined([noise_mask(video_latent).expand(video.shape), audio_mask.expand(audio.shape)])
+    return latent
 
 
 @node("LTXVSeparateAVLatent", category="latent/video/ltxv", title="LTXVSeparateAVLatent")
 def ltxv_separate_av_latent(av_latent: Latent) -> Separated:
-    """Take the latent of a clip with sound apart.
+    """Split a joint latent into video and audio.
 
     Args:
-        av_latent: Of LTXVConcatAVLatent, or what a sampler made of it.
+        av_latent: Joint latent of LTXVConcatAVLatent, sampled or not.
     """
     from pipegraph.models.families.ltx.ltx2 import separated
 
     shapes = av_latent.get("shapes")
     if shapes is None:
-        raise ValueError("this latent holds no sound: it does not come from LTXVConcatAVLatent")
+        raise ValueError("this latent holds no audio: it does not come from LTXVConcatAVLatent")
     rest = {k: v for k, v in av_latent.items() if k not in ("shapes", "noise_mask")}
-    clip, sound = ({**rest, "samples": part} for part in separated(av_latent["samples"], shapes))
+    video, audio = ({**rest, "samples": part} for part in separated(av_latent["samples"], shapes))
     if av_latent.get("noise_mask") is not None:
         masks = separated(av_latent["noise_mask"], shapes)
-        clip["noise_mask"], sound["noise_mask"] = masks[0][:, :1], masks[1][:, :1]
-    return Separated(clip, sound)
+        video["noise_mask"], audio["noise_mask"] = masks[0][:, :1], masks[1][:, :1]
+    return Separated(video, audio)
 
 
 @node("LTXVAudioVAEDecode", category="latent/audio", title="LTXV Audio VAE Decode")
 def ltxv_audio_vae_decode(samples: Latent, audio_vae: Vae) -> Audio:
-    """Decode the latent of LTX-2's sound.
+    """Decode an audio latent of LTX-2.
 
     Args:
         samples: The latent.
-        audio_vae: Of LTXVAudioVAELoader.
+        audio_vae: Audio VAE from LTXVAudioVAELoader.
     """
     from pipegraph.models.families.ltx.audio import sounding
 
@@ -167,11 +167,11 @@ def ltxv_audio_vae_decode(samples: Latent, audio_vae: Vae) -> Audio:
 
 @node("LTXVAudioVAEEncode", category="latent/audio", title="LTXV Audio VAE Encode")
 def ltxv_audio_vae_encode(audio: Audio, audio_vae: Vae) -> Latent:
-    """Encode sound for LTX-2; it is brought to the rate that the VAE reads.
+    """Encode audio for LTX-2; it is resampled to the VAE's rate.
 
     Args:
-        audio: The sound, of one channel or two.
-        audio_vae: Of LTXVAudioVAELoader.
+        audio: Audio with one or two channels.
+        audio_vae: Audio VAE from LTXVAudioVAELoader.
     """
     from pipegraph.models.families.ltx.audio import sounding
 
@@ -187,14 +187,14 @@ def ltxv_dual_cfg_guider(
     video_cfg: Cfg = 3.0,
     audio_cfg: Cfg = 7.0,
 ) -> Guider:
-    """Follow a conditioning and keep away from another, with one scale for the clip and another for its sound.
+    """Classifier-free guidance with separate scales for video and audio.
 
     Args:
-        model: LTX-2's network.
-        positive: What is to be seen and heard.
-        negative: What is not to.
-        video_cfg: As in CFGGuider, for the clip.
-        audio_cfg: The same for the sound; where both are 1 the negative is not used.
+        model: LTX-2 model.
+        positive: Positive conditioning.
+        negative: Negative conditioning.
+        video_cfg: Guidance scale of the video.
+        audio_cfg: Guidance scale of the audio; if both are 1 the negative is not used.
     """
     from pipegraph.models.families.ltx.guidance import TwoScales
     from pipegraph.models.sampling import guiders

@@ -1,4 +1,4 @@
-"""Frames that lead an LTX-Video clip (guides), and the upscaling of its latents."""
+"""Guide frames for LTX-Video, and latent upscaling."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pipegraph.runtime.node import FileInput, RunContext, node
 
 from ..ports import ModelVae, NegativeConditioning, PositiveConditioning
 from ..wire import Conditioning, Image, Latent, LatentUpscaleModel
-from .ltx import Led, Strength, encoded, noise_mask, told
+from .ltx import Guided, Strength, encoded, noise_mask, with_entries
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 PREFIX = 2
-"""Latent frames of a guide that stand behind the clip; the further ones replace the clip's own."""
+"""Latent frames of a guide that are appended after the video; further ones replace the video's own."""
 
 
 @node("LTXVAddGuide", category="conditioning/video_models", title="LTXVAddGuide")
@@ -34,17 +34,17 @@ def ltxv_add_guide(
     ctx: RunContext,
     frame_idx: Annotated[int, Ge(-9999), Le(9999)] = 0,
     strength: Strength = 1.0,
-) -> Led:
-    """Lead a clip of LTX-Video by given frames at a time.
+) -> Guided:
+    """Guide an LTX-Video video with frames at a given time.
 
-    Up to two latent frames of them stand behind the clip, where the network sees them at their time; LTXVCropGuides
-    takes them away again after sampling. What a longer guide has beyond replaces the clip's own.
+    The first two latent frames of a guide are appended after the video, with the positions of their time;
+    LTXVCropGuides removes them after sampling. Further latent frames replace the video's own.
 
     Args:
-        latent: The clip.
-        image: One picture, or 8n + 1 frames; scaled to cover the size and cut at the centre.
-        frame_idx: Where they begin, negative from the end; several frames begin at 0 or at 8n + 1.
-        strength: How closely they are followed.
+        latent: Video latent.
+        image: One image, or 8n + 1 frames; scaled to cover the size and cropped at the centre.
+        frame_idx: First frame of the guide, negative from the end; several frames start at 0 or 8n + 1.
+        strength: Strength of the guide.
     """
     import torch
 
@@ -55,52 +55,52 @@ def ltxv_add_guide(
     at = -(-begin // FRAMES)
     if at + z.shape[2] > cells:
         raise ValueError(
-            f"a guide of {len(image)} frames that begins at frame {begin} goes beyond the clip's "
+            f"a guide of {len(image)} frames starting at frame {begin} exceeds the video's "
             f"{1 + (cells - 1) * FRAMES} frames"
         )
-    apart, rest = z[:, :, :PREFIX], z[:, :, PREFIX:]
-    places = cell_places(apart.shape[2], *samples.shape[-2:], causal=begin == 0)
-    places[:, 0] += begin
+    appended, rest = z[:, :, :PREFIX], z[:, :, PREFIX:]
+    positions = cell_places(appended.shape[2], *samples.shape[-2:], causal=begin == 0)
+    positions[:, 0] += begin
     before = _guides(positive)
-    places = places if before is None else torch.cat([before, places], 2)
-    mask, kept = noise_mask(latent).clone(), torch.tensor(1 - strength)
+    positions = positions if before is None else torch.cat([before, positions], 2)
+    mask, noise_level = noise_mask(latent).clone(), torch.tensor(1 - strength)
     samples = samples.clone()
     samples[:, :, at + PREFIX : at + PREFIX + rest.shape[2]] = rest
-    mask[:, :, at + PREFIX : at + PREFIX + rest.shape[2]] = kept
-    samples = torch.cat([samples, apart.expand(len(samples), -1, -1, -1, -1)], 2)
-    mask = torch.cat([mask, kept.expand(len(mask), 1, apart.shape[2], *mask.shape[-2:])], 2)
-    first, second = (told(side, keyframe_idxs=places) for side in (positive, negative))
-    return Led(first, second, {**latent, "samples": samples, "noise_mask": mask})
+    mask[:, :, at + PREFIX : at + PREFIX + rest.shape[2]] = noise_level
+    samples = torch.cat([samples, appended.expand(len(samples), -1, -1, -1, -1)], 2)
+    mask = torch.cat([mask, noise_level.expand(len(mask), 1, appended.shape[2], *mask.shape[-2:])], 2)
+    first, second = (with_entries(side, keyframe_idxs=positions) for side in (positive, negative))
+    return Guided(first, second, {**latent, "samples": samples, "noise_mask": mask})
 
 
 @node("LTXVCropGuides", category="conditioning/video_models", title="LTXVCropGuides")
-def ltxv_crop_guides(positive: Conditioning, negative: Conditioning, latent: Latent) -> Led:
-    """Take the guides of LTXVAddGuide away again, after sampling.
+def ltxv_crop_guides(positive: Conditioning, negative: Conditioning, latent: Latent) -> Guided:
+    """Remove the guides of LTXVAddGuide after sampling.
 
     Args:
-        positive: The conditioning with the guides.
-        negative: The other one.
-        latent: The clip with the guides behind it.
+        positive: Positive conditioning with the guides.
+        negative: Negative conditioning with the guides.
+        latent: Video latent with the guides appended.
     """
     count = guide_cells(positive, latent["samples"])
     if not count:
-        return Led(positive, negative, latent)
-    first, second = (told(side, keyframe_idxs=None) for side in (positive, negative))
+        return Guided(positive, negative, latent)
+    first, second = (with_entries(side, keyframe_idxs=None) for side in (positive, negative))
     cropped = {**latent, "samples": latent["samples"][:, :, :-count].clone()}
     if latent.get("noise_mask") is not None:
         cropped["noise_mask"] = noise_mask(latent)[:, :, :-count].clone()
-    return Led(first, second, cropped)
+    return Guided(first, second, cropped)
 
 
 @node("LTXVPreprocess", category="image", title="LTXVPreprocess")
 def ltxv_preprocess(image: Image, ctx: RunContext, img_compression: Annotated[int, Ge(0), Le(100)] = 35) -> Image:
-    """Let pictures look like frames of a compressed clip, which is what LTX-Video was trained with.
+    """Compress images like video frames, which LTX-Video was trained on.
 
-    A clean still makes it give clips that do not move.
+    Clean stills lead to videos without motion.
 
     Args:
-        image: The pictures; odd sides lose their last row or column.
-        img_compression: The quantizer (CRF) of h264: 0 leaves the pictures as they are, beyond 51 is 51.
+        image: Images; odd sides lose the last row or column.
+        img_compression: CRF of h264: 0 changes nothing, above 51 is 51.
     """
     from pipegraph.models.media.compress import as_frame
 
@@ -131,39 +131,39 @@ def load_latent_upscaler(model_name: UpscalerName, ctx: RunContext) -> LatentUps
     from pipegraph.models.families.ltx.upscale import upscaler
     from pipegraph.models.loading.place import Place
 
-    found = part(paths.resolve("latent_upscale_models", model_name), "latent_upscaler")
-    return upscaler(found, Place.of(ctx.device, ctx.dtype), model_name)
+    network = part(paths.resolve("latent_upscale_models", model_name), "latent_upscaler")
+    return upscaler(network, Place.of(ctx.device, ctx.dtype), model_name)
 
 
 @node("LTXVLatentUpsampler", category="latent/video", title="LTXVLatentUpsampler")
 def ltxv_latent_upsampler(samples: Latent, upscale_model: LatentUpscaleModel, vae: ModelVae) -> Latent:
-    """Upscale the latent of an LTX-Video clip, in size or in time, as its network does.
+    """Upscale an LTX-Video latent in size or in time, depending on the upscaler.
 
     Args:
-        samples: The clip.
-        upscale_model: The network.
+        samples: Video latent.
+        upscale_model: Upscaler.
     """
     rest = {k: v for k, v in samples.items() if k != "noise_mask"}
     return {**rest, "samples": upscale_model.upscale(samples["samples"], vae)}
 
 
 def _guides(conditioning: Any) -> Tensor | None:
-    """The places of a conditioning's guides [1, 3, n]; None without."""
+    """Positions of a conditioning's guides [1, 3, n], or None."""
     return next((e["keyframe_idxs"] for _, e in conditioning if e.get("keyframe_idxs") is not None), None)
 
 
 def guide_cells(conditioning: Any, samples: Tensor) -> int:
-    """How many latent frames behind a clip [B, C, T, h, w] are guides."""
+    """Number of guide latent frames at the end of a video latent [B, C, T, h, w]."""
     guides = _guides(conditioning)
     return 0 if guides is None else int(guides.shape[2] // (samples.shape[-2] * samples.shape[-1]))
 
 
 def _begin(frame: int, count: int, cells: int, ctx: RunContext) -> int:
-    """The frame that a guide of so many frames begins at."""
+    """First frame of a guide of ``count`` frames."""
     if frame < 0:
         frame = max(0, 1 + (cells - 1) * FRAMES + frame)
     if count > 1 and frame % FRAMES != 1 and frame:
         moved = max(0, (frame - 1) // FRAMES * FRAMES + 1)
-        ctx.warn(f"a guide of several frames begins at 0 or at {FRAMES}n + 1: frame {frame} becomes {moved}")
+        ctx.warn(f"a guide of several frames starts at 0 or {FRAMES}n + 1: frame {frame} becomes {moved}")
         frame = moved
     return frame

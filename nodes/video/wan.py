@@ -1,4 +1,4 @@
-"""Wan's clips that begin, or begin and end, with given pictures; clips decoded while they are saved."""
+"""Wan image to video, first and last frame to video, and decoding of videos while they are saved."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @outputs
-class Begun:
-    """Conditionings that know the given pictures, and an empty latent of the clip's size."""
+class VideoConditioning:
+    """Conditionings with the images, and an empty latent of the video's size."""
 
     positive: Conditioning
     negative: Conditioning
@@ -39,22 +39,22 @@ def wan_image_to_video(
     batch_size: VideoCount = 1,
     clip_vision_output: ClipVisionOutput | None = None,
     start_image: StartImage | None = None,
-) -> Begun:
-    """Let a clip begin with given pictures, for Wan's image-to-video models.
+) -> VideoConditioning:
+    """Start a video with images, for Wan's image-to-video models.
 
     Args:
-        clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
+        clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
     """
     extras: dict[str, Any] = {"clip_vision_output": clip_vision_output}
     if start_image is None:
-        return begun(positive, negative, extras, vae, width, height, length, batch_size)
-    given, start = grey(width, height, length), fitted(start_image, width, height, length, ctx)
-    given[: len(start)] = start
-    latent = vae.encode(given, ctx.warn)
+        return conditioned(positive, negative, extras, vae, width, height, length, batch_size)
+    frames, start = grey(width, height, length), fit_frames(start_image, width, height, length, ctx)
+    frames[: len(start)] = start
+    latent = vae.encode(frames, ctx.warn)
     mask = latent.new_ones(1, 1, *latent.shape[2:])
     mask[:, :, : (len(start) - 1) // 4 + 1] = 0
     extras |= {"concat_latent_image": latent, "concat_mask": mask}
-    return begun(positive, negative, extras, vae, width, height, length, batch_size)
+    return conditioned(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 @node("WanFirstLastFrameToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
@@ -71,59 +71,59 @@ def wan_first_last_frame_to_video(
     clip_vision_end_image: ClipVisionOutput | None = None,
     start_image: StartImage | None = None,
     end_image: Image | None = None,
-) -> Begun:
-    """Let a clip begin and end with given pictures, for Wan's image-to-video models.
+) -> VideoConditioning:
+    """Start and end a video with images, for Wan's image-to-video models.
 
     Args:
-        clip_vision_start_image: What a vision model sees in the first picture, for Wan 2.1.
-        clip_vision_end_image: What it sees in the last one.
-        end_image: The last frames; scaled likewise.
+        clip_vision_start_image: CLIP vision output of the first image, for Wan 2.1.
+        clip_vision_end_image: CLIP vision output of the last image.
+        end_image: Last frames; scaled likewise.
     """
     import torch
 
-    given = grey(width, height, length)
+    frames = grey(width, height, length)
     cells = (length - 1) // 4 + 1
-    # One a frame, and three more before the first: its latent cell is as long as the others'.
+    # One mask value per frame, and three more before the first, whose latent frame holds one frame.
     mask = torch.ones(4 * cells, height // vae.latent.downscale, width // vae.latent.downscale)
     if start_image is not None:
-        start = fitted(start_image, width, height, length, ctx)
-        given[: len(start)] = start
+        start = fit_frames(start_image, width, height, length, ctx)
+        frames[: len(start)] = start
         mask[: len(start) + 3] = 0
     if end_image is not None:
-        end = fitted(end_image, width, height, length, ctx, last=True)
-        given[-len(end) :] = end
+        end = fit_frames(end_image, width, height, length, ctx, last=True)
+        frames[-len(end) :] = end
         mask[-len(end) :] = 0
     extras: dict[str, Any] = {"clip_vision_output": _both(clip_vision_start_image, clip_vision_end_image)}
     if start_image is not None or end_image is not None:
         by_cell = mask.reshape(1, cells, 4, *mask.shape[1:]).transpose(1, 2)
-        extras |= {"concat_latent_image": vae.encode(given, ctx.warn), "concat_mask": by_cell}
-    return begun(positive, negative, extras, vae, width, height, length, batch_size)
+        extras |= {"concat_latent_image": vae.encode(frames, ctx.warn), "concat_mask": by_cell}
+    return conditioned(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 @node("VAEDecodeVideo", category="latent/video", title="VAE Decode (Video)")
 def vae_decode_video(samples: Latent, vae: Vae, ctx: RunContext, fps: Fps = 16.0, audio: Audio | None = None) -> Video:
-    """Decode the latent of a clip while it is saved: memory does not grow with its length.
+    """Decode a video latent while the video is saved: memory does not grow with its length.
 
-    What reads the clip's frames twice decodes them twice. Several clips of a batch follow one another.
+    Reading the frames twice decodes them twice. The videos of a batch are joined in order.
 
     Args:
         samples: The latent.
-        vae: The model's VAE, of a video model.
+        vae: The VAE of a video model.
         fps: Frames a second.
-        audio: Sound; cut, or followed by silence, where its length is another.
+        audio: Audio; cut or padded with silence to the video's length.
     """
-    from pipegraph.models.media.video import Video as Clip
+    from pipegraph.models.media.video import Video as VideoValue
     from pipegraph.models.media.video import rate, silent
     from pipegraph.models.vae.video import LatentFrames, VideoVae
 
     if not isinstance(vae, VideoVae):
-        raise ValueError("this VAE is of a model for pictures: use VAEDecode and CreateVideo")
+        raise ValueError("this is an image VAE: use VAEDecode and CreateVideo")
     frames = LatentFrames(vae, samples["samples"], ctx.warn)
-    return Clip(frames, rate(fps), (lambda: audio) if audio is not None else silent)
+    return VideoValue(frames, rate(fps), (lambda: audio) if audio is not None else silent)
 
 
 def _both(first: Seen | None, last: Seen | None) -> Seen | None:
-    """What a vision model sees in two pictures, one after the other."""
+    """Concatenate the CLIP vision outputs of two images."""
     import torch
 
     from pipegraph.models.clip_vision import Seen
@@ -132,31 +132,31 @@ def _both(first: Seen | None, last: Seen | None) -> Seen | None:
         return first or last
     if first.last.shape != last.last.shape:
         raise ValueError(
-            f"CLIP vision saw {list(first.last.shape)} in the first pictures and {list(last.last.shape)} in the last: "
-            "give as many of both, to the same model"
+            f"CLIP vision outputs are {list(first.last.shape)} for the first images and "
+            f"{list(last.last.shape)} for the last: encode as many of both, with the same model"
         )
     return Seen(torch.cat([first.last, last.last], 1), torch.cat([first.penultimate, last.penultimate], 1))
 
 
 def grey(width: int, height: int, length: int) -> Tensor:
-    """A clip of nothing: middle grey, which is 0 to the VAE."""
+    """Grey frames [length, H, W, 3]: 0 to the VAE."""
     import torch
 
     return torch.full((length, height, width, 3), 0.5)
 
 
-def fitted(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
-    """The pictures at the clip's size, no more of them than it has frames."""
+def fit_frames(image: Tensor, width: int, height: int, length: int, ctx: RunContext, *, last: bool = False) -> Tensor:
+    """Scale images to the video's size; at most ``length`` of them."""
     from pipegraph.models.media.image_ops import resize
 
     if len(image) > length:
         which = "last" if last else "first"
-        ctx.warn(f"{len(image)} pictures are given, the clip has {length} frames: the {which} are used")
+        ctx.warn(f"{len(image)} images, but the video has {length} frames: the {which} are used")
         image = image[-length:] if last else image[:length]
     return resize(image[..., :3], width, height, "bilinear", "center")
 
 
-def begun(
+def conditioned(
     positive: Any,
     negative: Any,
     extras: dict[str, Any],
@@ -165,27 +165,29 @@ def begun(
     height: int,
     length: int,
     batch_size: int,
-) -> Begun:
-    """Both conditionings with more entries, and an empty latent [batch_size, C, T, h, w] as the VAE's are."""
-    return Begun(*told_both(positive, negative, extras), {"samples": empty(vae, width, height, length, batch_size)})
+) -> VideoConditioning:
+    """Add entries to both conditionings, and make an empty latent [batch_size, C, T, h, w] for the VAE."""
+    return VideoConditioning(
+        *with_entries(positive, negative, extras), {"samples": empty(vae, width, height, length, batch_size)}
+    )
 
 
 def empty(vae: Any, width: int, height: int, length: int, batch_size: int = 1) -> Tensor:
-    """An empty latent of a clip.
+    """An empty video latent.
 
     Raises:
-        ValueError: the VAE is of no Wan model, or its latent frames have no whole tokens at this size.
+        ValueError: not a VAE of Wan, or sides that are no multiple of a token.
     """
     import torch
 
     facts = vae.latent
     if facts.frames != 4:
-        raise ValueError("this VAE is of no Wan model, whose latent frames stand for 4 of the clip: load wan_2.1_vae")
+        raise ValueError("this is no VAE of Wan (4 frames per latent frame): load wan_2.1_vae")
     token = facts.downscale * 2
     if width % token or height % token:
         near = (f"{max(token, round(n / token) * token)}" for n in (width, height))
         raise ValueError(
-            f"the model of this VAE makes clips of multiples of {token} pixels: {' x '.join(near)}, not "
+            f"sides must be multiples of {token} pixels for this VAE's model: {' x '.join(near)}, not "
             f"{width} x {height}"
         )
     return torch.zeros(
@@ -193,8 +195,8 @@ def empty(vae: Any, width: int, height: int, length: int, batch_size: int = 1) -
     )
 
 
-def told_both(positive: Any, negative: Any, extras: dict[str, Any]) -> tuple[Any, Any]:
-    """Both conditionings with more entries, but for those that are None."""
-    told = {k: v for k, v in extras.items() if v is not None}
-    first, second = ([[states, {**entries, **told}] for states, entries in side] for side in (positive, negative))
+def with_entries(positive: Any, negative: Any, extras: dict[str, Any]) -> tuple[Any, Any]:
+    """Add the entries that are not None to both conditionings."""
+    present = {k: v for k, v in extras.items() if v is not None}
+    first, second = ([[states, {**entries, **present}] for states, entries in side] for side in (positive, negative))
     return first, second

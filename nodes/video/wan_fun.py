@@ -1,4 +1,4 @@
-"""Clips of Wan's Fun models: between two pictures, along another clip, seen by a camera that moves."""
+"""Wan's Fun models: inpainting between images, control video, camera control."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, StartI
 from ..utils.amounts import latents
 from ..wire import ClipVisionOutput, Image, WanCamera
 from .latent import Height, Length, Width
-from .wan import Begun, begun, empty, fitted, wan_first_last_frame_to_video
+from .wan import VideoConditioning, conditioned, empty, fit_frames, wan_first_last_frame_to_video
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ Focus = Annotated[float, Ge(0.000000001), Le(1), Step(0.000000001)]
 
 @outputs
 class CameraOutputs:
-    """How a camera moves, and the size of the clip that it is told for."""
+    """A camera motion, and the size of its video."""
 
     camera_embedding: WanCamera
     width: int
@@ -55,12 +55,12 @@ def wan_fun_inpaint_to_video(
     clip_vision_output: ClipVisionOutput | None = None,
     start_image: StartImage | None = None,
     end_image: Image | None = None,
-) -> Begun:
-    """Let a clip begin, end, or begin and end with given pictures, for Wan's Fun InP models.
+) -> VideoConditioning:
+    """Start a video with images, end it with images, or both, for Wan's Fun InP models.
 
     Args:
-        clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-        end_image: The last frames; scaled likewise.
+        clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
+        end_image: Last frames; scaled likewise.
     """
     return wan_first_last_frame_to_video(
         positive,
@@ -90,12 +90,12 @@ def wan_fun_control_to_video(
     clip_vision_output: ClipVisionOutput | None = None,
     start_image: StartImage | None = None,
     control_video: Image | None = None,
-) -> Begun:
-    """Let a clip follow another one, for Wan 2.1's Fun Control models.
+) -> VideoConditioning:
+    """Follow a control video, for Wan 2.1's Fun Control models.
 
     Args:
-        clip_vision_output: What a vision model sees in the first picture.
-        control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
+        clip_vision_output: CLIP vision output of the first image.
+        control_video: Edges, depths or poses, one per frame; missing frames at the end are free.
     """
     size = (width, height, length)
     extras = {
@@ -103,7 +103,7 @@ def wan_fun_control_to_video(
         "control_latent": _beginning(vae, control_video, size, ctx),
         "clip_vision_output": clip_vision_output,
     }
-    return begun(positive, negative, extras, vae, *size, batch_size)
+    return conditioned(positive, negative, extras, vae, *size, batch_size)
 
 
 @node("Wan22FunControlToVideo", category="conditioning/video_models", size=latents(16, 8, 4))
@@ -118,23 +118,23 @@ def wan22_fun_control_to_video(
     batch_size: VideoCount = 1,
     ref_image: Image | None = None,
     control_video: Image | None = None,
-) -> Begun:
-    """Let a clip follow another one and show what is in a picture, for Wan 2.2's Fun Control models.
+) -> VideoConditioning:
+    """Follow a control video and a reference image, for Wan 2.2's Fun Control models.
 
     Args:
-        width: Of the frames, in pixels; a multiple of 32 for the 5B model.
-        height: Of the frames, in pixels; a multiple of 32 for the 5B model.
-        ref_image: What is to be seen; scaled to cover the size and cut at the centre. Of several the first counts.
-        control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
+        width: Frame width in pixels; a multiple of 32 for the 5B model.
+        height: Frame height in pixels; a multiple of 32 for the 5B model.
+        ref_image: Reference image; scaled to cover the size and cropped at the centre. The first of several is used.
+        control_video: Edges, depths or poses, one per frame; missing frames at the end are free.
     """
-    picture = None
+    reference = None
     if ref_image is not None:
-        picture = vae.encode(fitted(ref_image, width, height, 1, ctx), ctx.warn)
+        reference = vae.encode(fit_frames(ref_image, width, height, 1, ctx), ctx.warn)
     extras = {
         "control_latent": _beginning(vae, control_video, (width, height, length), ctx),
-        "reference_latent": picture,
+        "reference_latent": reference,
     }
-    return begun(positive, negative, extras, vae, width, height, length, batch_size)
+    return conditioned(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 @node("WanCameraEmbedding", category="camera")
@@ -149,15 +149,15 @@ def wan_camera_embedding(
     cx: Share = 0.5,
     cy: Share = 0.5,
 ) -> CameraOutputs:
-    """Say how the camera moves, evenly and from the first frame to the last.
+    """Make a camera motion, at constant speed from the first frame to the last.
 
     Args:
-        camera_pose: Where it goes or how it turns.
-        speed: How far; 1 is a turn by 60 degrees.
-        fx: Focal length in widths of a picture of 16:9.
-        fy: Focal length in heights of a picture of 16:9.
-        cx: Where the camera looks, in widths from the left.
-        cy: Where the camera looks, in heights from the top.
+        camera_pose: Direction of the motion.
+        speed: Amount of motion; 1 is a turn by 60 degrees.
+        fx: Focal length in widths of an image of 16:9.
+        fy: Focal length in heights of an image of 16:9.
+        cx: Principal point in widths from the left.
+        cy: Principal point in heights from the top.
     """
     from pipegraph.models.families.wan.fun import camera_rays
 
@@ -178,33 +178,33 @@ def wan_camera_image_to_video(
     clip_vision_output: ClipVisionOutput | None = None,
     start_image: StartImage | None = None,
     camera_conditions: WanCamera | None = None,
-) -> Begun:
-    """Let a clip begin with a picture and be seen by a camera that moves, for Wan's Fun Camera models.
+) -> VideoConditioning:
+    """Start a video with an image and move the camera, for Wan's Fun Camera models.
 
     Args:
-        clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-        camera_conditions: How the camera moves, of a clip of the same size and length.
+        clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
+        camera_conditions: Camera motion for the same size and length.
     """
     import torch
 
     extras: dict[str, Any] = {"clip_vision_output": clip_vision_output, "camera": camera_conditions}
     if start_image is not None:
-        given = _beginning(vae, start_image, (width, height, length), ctx)
-        mask = torch.ones(1, 4, *given.shape[2:])
-        # One a frame, and three more before the first: its latent cell is as long as the others'.
+        start = _beginning(vae, start_image, (width, height, length), ctx)
+        mask = torch.ones(1, 4, *start.shape[2:])
+        # One mask value per frame, and three more before the first, whose latent frame holds one frame.
         count = min(len(start_image), length) + 3
         mask[:, :, : count // 4] = 0
         mask[:, : count % 4, count // 4 : count // 4 + 1] = 0
-        extras |= {"concat_latent_image": given, "concat_mask": mask}
-    return begun(positive, negative, extras, vae, width, height, length, batch_size)
+        extras |= {"concat_latent_image": start, "concat_mask": mask}
+    return conditioned(positive, negative, extras, vae, width, height, length, batch_size)
 
 
 def _beginning(vae: Any, image: Tensor | None, size: tuple[int, int, int], ctx: RunContext) -> Any:
-    """The latent of a clip that begins with pictures, width x height x length; 0 to the network after them."""
+    """Latent of a video of width x height x length that starts with images; 0 to the network after them."""
     if image is None:
         return None
     width, height, length = size
-    found = vae.encode(fitted(image, width, height, length, ctx), ctx.warn)
+    start = vae.encode(fit_frames(image, width, height, length, ctx), ctx.warn)
     latent = vae.latent.process_out(empty(vae, *size))
-    latent[:, :, : found.shape[2]] = found
+    latent[:, :, : start.shape[2]] = start
     return latent

@@ -1,4 +1,4 @@
-"""Scale the positions of a Wan network, as ChronoEdit wants it."""
+"""Scale the rotary positions of a Wan network, for ChronoEdit."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def scale_rope(
     scale_t: Scale = 1.0,
     shift_t: Shift = 0.0,
 ) -> Model:
-    """Let a Wan network take the tokens of a clip to lie farther apart, or elsewhere, than they do.
+    """Scale and shift the RoPE positions of a Wan network: position p becomes shift + scale p.
 
-    A token at p is taken to be at shift + scale p. The last such node counts.
+    If there are several such nodes, the last one is used.
 
     Args:
-        model: The model to change, of Wan.
-        scale_x: Of the columns.
-        shift_x: In tokens to the right.
-        scale_y: Of the rows.
-        shift_y: In tokens down.
-        scale_t: Of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer clip.
-        shift_t: In latent frames.
+        model: Wan model to patch.
+        scale_x: Scale of columns.
+        shift_x: Shift to the right in tokens.
+        scale_y: Scale of rows.
+        shift_y: Shift down in tokens.
+        scale_t: Scale of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer video.
+        shift_t: Shift in latent frames.
     """
     from pipegraph.models.families.wan.positions import ScaledPositions
 

@@ -1,4 +1,4 @@
-"""Wan VACE: clips that follow another one, repaint parts of it, or show what is in pictures; cut latents of clips."""
+"""Wan VACE: control video, inpainting and reference images; trimming of video latents."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..ports import ModelVae, NegativeConditioning, PositiveConditioning, VideoC
 from ..utils.amounts import latents
 from ..wire import Conditioning, Image, Latent, Mask
 from .latent import Height, Length, Width
-from .wan import begun, fitted, grey
+from .wan import conditioned, fit_frames, grey
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CELL = 8
-"""Pixels of the mask that a latent cell holds as channels, across and down."""
+"""Mask pixels per latent cell and side, packed as channels."""
 
 
 @outputs
 class Followed:
-    """Conditionings that know what to follow, an empty latent, and how many of its first frames to cut off."""
+    """Conditionings with the control video, an empty latent, and how many of its first frames to trim."""
 
     positive: Conditioning
     negative: Conditioning
@@ -46,48 +46,50 @@ def wan_vace_to_video(
     control_masks: Mask | None = None,
     reference_image: Image | None = None,
 ) -> Followed:
-    """Let a clip follow another one, repaint it where a mask says so, or show what is in pictures, for Wan VACE.
+    """Follow a control video, inpaint it by a mask, or use reference images, for Wan VACE.
 
-    Several in a row: all are followed at once, each by its strength. They want the same size and length, and the same
-    number of pictures.
+    Chained nodes apply together, each with its strength. They need the same size, length and number of reference
+    images.
 
     Args:
-        strength: How closely what is given is followed; 0 is not at all.
-        control_video: The clip: its frames, or their edges, depths or poses; what lacks to the length is made freely.
-        control_masks: 1 where the clip's frames are painted anew, one for each frame; all of it if there is none.
-        reference_image: What is to be seen, a picture each. Each takes a latent frame before the clip: cut as many off
-            by TrimVideoLatent.
+        strength: Weight of the control; 0 turns it off.
+        control_video: Frames, or their edges, depths or poses; missing frames at the end are free.
+        control_masks: One mask per frame, 1 where to inpaint; without masks, everything.
+        reference_image: Reference images. Each takes a latent frame before the video: trim as many with
+            TrimVideoLatent.
     """
     import torch
 
     frames = grey(width, height, length)
     if control_video is not None:
-        given = fitted(control_video, width, height, length, ctx)
-        frames[: len(given)] = given
+        control = fit_frames(control_video, width, height, length, ctx)
+        frames[: len(control)] = control
     mask = torch.ones(length, height, width)
     if control_masks is not None:
-        masks = fitted(control_masks[..., None].expand(*control_masks.shape, 3), width, height, length, ctx)
+        masks = fit_frames(control_masks[..., None].expand(*control_masks.shape, 3), width, height, length, ctx)
         mask[: len(masks)] = masks[..., 0]
     # Middle grey is 0 to the VAE.
-    shown = mask[..., None]
-    kept = vae.encode((frames - 0.5) * (1 - shown) + 0.5, ctx.warn)
-    painted = vae.encode((frames - 0.5) * shown + 0.5, ctx.warn)
-    places = _by_cell(mask, kept.shape[2])
+    masked = mask[..., None]
+    inactive = vae.encode((frames - 0.5) * (1 - masked) + 0.5, ctx.warn)
+    reactive = vae.encode((frames - 0.5) * masked + 0.5, ctx.warn)
+    places = _by_cell(mask, inactive.shape[2])
     count = 0
     if reference_image is not None:
-        pictures = fitted(reference_image, width, height, len(reference_image), ctx)
-        seen = torch.cat([vae.encode(picture[None], ctx.warn) for picture in pictures], 2)
-        count = seen.shape[2]
-        kept = torch.cat([seen, kept], 2)
-        painted = torch.cat([vae.latent.process_out(torch.zeros_like(seen)), painted], 2)
+        images = fit_frames(reference_image, width, height, len(reference_image), ctx)
+        references = torch.cat([vae.encode(image[None], ctx.warn) for image in images], 2)
+        count = references.shape[2]
+        inactive = torch.cat([references, inactive], 2)
+        reactive = torch.cat([vae.latent.process_out(torch.zeros_like(references)), reactive], 2)
         places = torch.cat([torch.zeros_like(places[:, :, :1]).expand(-1, -1, count, -1, -1), places], 2)
-    made = begun(positive, negative, {}, vae, width, height, length + 4 * count, batch_size)
-    extras = {"vace_inactive": kept, "vace_reactive": painted, "vace_mask": places, "vace_strength": strength}
-    return Followed(_following(made.positive, extras), _following(made.negative, extras), made.latent, count)
+    conditioning = conditioned(positive, negative, {}, vae, width, height, length + 4 * count, batch_size)
+    extras = {"vace_inactive": inactive, "vace_reactive": reactive, "vace_mask": places, "vace_strength": strength}
+    return Followed(
+        _following(conditioning.positive, extras), _following(conditioning.negative, extras), conditioning.latent, count
+    )
 
 
 def _following(conditioning: list[Any], extras: dict[str, Any]) -> list[Any]:
-    """A conditioning that follows one clip more: its entries are tuples, an item for each."""
+    """Add a control video to a conditioning: entries are tuples with an item per video."""
     return [
         [states, {**entries, **{k: (*entries.get(k, ()), v) for k, v in extras.items()}}]
         for states, entries in conditioning
@@ -95,7 +97,7 @@ def _following(conditioning: list[Any], extras: dict[str, Any]) -> list[Any]:
 
 
 def _by_cell(mask: Tensor, cells: int) -> Tensor:
-    """A mask [frames, H, W] as channels of latent cells, [1, 64, cells, H / 8, W / 8]; of each four frames one."""
+    """Pack a mask [frames, H, W] into channels of latent cells [1, 64, cells, H / 8, W / 8]; one of four frames."""
     import torch.nn.functional as F
 
     split = mask.unflatten(1, (-1, CELL)).unflatten(3, (-1, CELL)).permute(2, 4, 0, 1, 3).flatten(0, 1)
@@ -104,16 +106,16 @@ def _by_cell(mask: Tensor, cells: int) -> Tensor:
 
 @node("TrimVideoLatent", category="latent/video", title="Trim Video Latent")
 def trim_video_latent(samples: Latent, trim_amount: Annotated[int, Ge(0), Le(99999)] = 0) -> Latent:
-    """Cut latent frames off the beginning of a clip's latent.
+    """Trim latent frames from the start of a video latent.
 
     Args:
         samples: The latent.
-        trim_amount: How many latent frames: the first holds one frame, each other one four.
+        trim_amount: Number of latent frames: the first holds one video frame, each other four.
     """
-    found: dict[str, Any] = dict(samples)
+    latent: dict[str, Any] = dict(samples)
     for name in ("samples", "noise_mask"):
-        if (value := found.get(name)) is not None and value.ndim == 5:
+        if (value := latent.get(name)) is not None and value.ndim == 5:
             if trim_amount >= value.shape[2]:
-                raise ValueError(f"the latent has {value.shape[2]} latent frames: {trim_amount} cannot be cut off")
-            found[name] = value[:, :, trim_amount:]
-    return found
+                raise ValueError(f"the latent has {value.shape[2]} latent frames: {trim_amount} cannot be trimmed")
+            latent[name] = value[:, :, trim_amount:]
+    return latent

@@ -162,7 +162,7 @@ def test_replies_that_keep_to_a_form() -> None:
         assert result["valid"] is True and [*json.loads(result["text"])] == ["n"]
         assert result["answer"] == result["text"]
     cut = workflow.run({"say.max_length": 2})
-    assert cut["valid"] is False and "does not keep to its form" in cut.warnings[0]
+    assert cut["valid"] is False and "does not follow its grammar" in cut.warnings[0]
     told = cut.record["notes"]["say"]["llm"]
     assert told["finish"] == ["length"] and told["cut_sequences"] == [0]
     with pytest.raises(RunError, match="cut after 2 tokens"):

@@ -327,7 +327,7 @@ def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) ->
     assert said != _graph(place.name, say=("TextGenerate", drawn | {"sampling_mode.seed": 3})).run()["text"]
     clip = ("CreateVideo", {"images": picture})
     parts = ("GetVideoComponents", {"video": ["clip", 0]})
-    with pytest.raises(GraphError, match=r'audio.*the model of "llm" reads text and pictures and cannot hear'):
+    with pytest.raises(GraphError, match=r'audio.*the model of "llm" reads text and images, no audio'):
         _graph(place.name, say=("TextGenerate", ask | {"audio": ["parts", 1]}), clip=clip, parts=parts).run()
     shutil.copytree(llm_folder, place.parent / "blind", dirs_exist_ok=True)
     with pytest.raises(GraphError, match=r'image.*the model of "llm" reads text only'):

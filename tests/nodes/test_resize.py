@@ -79,7 +79,7 @@ def test_a_graph_says_what_counts() -> None:
     assert not problems(**{way: "scale longer dimension", f"{way}.longer_size": 1536, "scale_method": "lanczos"})
     assert not problems(**{way: "match size", f"{way}.match": ["1", 0], f"{way}.crop": "center"})
     [why] = problems(**{way: "match size"})
-    assert "needs pictures or a mask" in why
+    assert "needs images or a mask" in why
     [why] = problems(**{way: "scale width", f"{way}.width": 5, f"{way}.height": 5})
     assert 'counts only where "resize_type" is "scale dimensions" or "scale height"' in why
     [why] = problems(**{way: "scale longer", f"{way}.longer_size": 5})

@@ -312,12 +312,12 @@ def test_what_cannot_be_made_is_refused(load: Any, wan: Path, context: Context) 
         next(stream(tiled, positive, vae, 6, Rollout(3)).latents())
     with pytest.raises(ValueError, match="end at 0"):
         [*sample(Guider(model, positive), _given(noise(6)), Rollout(3).sampler(), SIGMAS[:-1], latent)]
-    with pytest.raises(ValueError, match="give the sampler of SamplerARVideo"):
+    with pytest.raises(ValueError, match="connect SamplerARVideo"):
         stream_ar_video(Noise(), Guider(model, positive), SAMPLERS["lcm"], SIGMAS, latent, vae)
     with pytest.raises(ValueError, match="batch size 1"):
         stream(model, positive, vae, 3, Rollout(3), latent=torch.zeros(2, *noise(3).shape[1:]))
     begun = ar_video_i2v(model, vae, torch.rand(2, 20, 30, 3), context, SIZE[1], SIZE[0], 9)
-    assert context.warnings == ["2 pictures are given: the clip begins with the first"]
+    assert context.warnings == ["2 images: the video starts with the first"]
     assert begun.LATENT["samples"].shape == noise(3).shape
     with pytest.raises(ValueError, match="which euler cannot do: use the sampler of SamplerARVideo"):
         [*sample(Guider(begun.MODEL, positive), _given(noise(3)), SAMPLERS["euler"], SIGMAS, begun.LATENT)]

@@ -196,7 +196,7 @@ def test_an_encoder_that_fails_costs_no_frame(context: Context, monkeypatch: pyt
         raise write.EncoderError(22, "made to fail")
 
     monkeypatch.setattr(write, "_frame", broken)
-    with pytest.raises(ValueError, match=r"h264 cannot write this clip .* PNG files"):
+    with pytest.raises(ValueError, match=r"h264 cannot write this video .* PNG files"):
         saved(save_video(clip(frames(3)), context, "clip"))
     assert len(list(context.output_dir.glob("*"))) == 3 == len(list(context.output_dir.glob("clip*.png")))
 

@@ -190,7 +190,7 @@ def test_a_clip_from_a_picture_equals_diffusers(load: Any, pipeline: Any, i2v: P
     wrong = hunyuan_video_15_image_to_video(
         *texts(clip), vae, context, **given | {"length": 5, "start_image": given["start_image"].expand(7, -1, -1, -1)}
     )
-    assert context.warnings == ["7 pictures are given, the clip has 5 frames: the first are used"]
+    assert context.warnings == ["7 images, but the video has 5 frames: the first are used"]
     with pytest.raises(ValueError, match="make both with the same node"):
         model.prepare(wrong.positive, start)
 

@@ -18,7 +18,7 @@ from pipegraph.models.families.ltx.ltx2 import GEMMA, LTX2
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.place import Place
 from pipegraph.nodes.video.ltx2 import _text_files, load_text_encoder
-from pipegraph.nodes.video.ltx_prompt import SHOWN, TOLD, text_generate_ltx2_prompt
+from pipegraph.nodes.video.ltx_prompt import FROM_IMAGE, FROM_TEXT, text_generate_ltx2_prompt
 from pipegraph.runtime.node import Token
 
 from ..context import Context
@@ -84,7 +84,8 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
     made = written(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off))
     tokenizer = encoder.encoders["gemma3_12b"].llm.tokenizer
     turns = (
-        f"<bos><start_of_turn>system\n{TOLD}<end_of_turn>\n<start_of_turn>user\nThe request: a blue fish<end_of_turn>\n"
+        f"<bos><start_of_turn>system\n{FROM_TEXT}<end_of_turn>\n"
+        "<start_of_turn>user\nThe request: a blue fish<end_of_turn>\n"
     )
     ids = torch.tensor([tokenizer.encode(f"{turns}<start_of_turn>model\n", control=True)])
     with torch.no_grad():
@@ -92,7 +93,7 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
             ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], 1)
     assert made == tokenizer.decode(ids[0, -6:].tolist()).strip() != ""
     other = written(text_generate_ltx2_prompt(context, encoder, "a blue fish", system_prompt="Repeat it.", **off))
-    assert other != made and TOLD != SHOWN and "\n" not in TOLD
+    assert other != made and FROM_TEXT != FROM_IMAGE and "\n" not in FROM_TEXT
     with pytest.raises(ValueError, match="picture"):
         written(text_generate_ltx2_prompt(context, encoder, "a blue fish", torch.zeros(1, 32, 32, 3), **off))
 

@@ -79,12 +79,12 @@ def test_where_guides_stand(load: Load, folder: Load, context: Context) -> None:
     clip17 = picture().expand(17, -1, -1, -1)
     latent = empty_ltxv_latent_video(UNASKED, SIZE[1], SIZE[0], 41)
     one = ltxv_add_guide(*sides, vae, latent, clip17[:9], context, -20)
-    assert context.warnings == ["a guide of several frames begins at 0 or at 8n + 1: frame 21 becomes 17"]
+    assert context.warnings == ["a guide of several frames starts at 0 or 8n + 1: frame 21 becomes 17"]
     assert one.positive[0][1]["keyframe_idxs"][0, 0].unique().tolist() == [17, 25]
     two = ltxv_add_guide(one.positive, one.negative, vae, one.latent, clip17, context, 17, 0.75)
     assert two.latent["samples"].shape[2] == 6 + 2 + 2
     assert two.latent["noise_mask"][0, 0, :, 0, 0].tolist() == [1, 1, 1, 1, 1, 0.25, 0, 0, 0.25, 0.25]
-    with pytest.raises(ValueError, match="begins at frame 33 goes beyond the clip's 41 frames"):
+    with pytest.raises(ValueError, match="starting at frame 33 exceeds the video's 41 frames"):
         ltxv_add_guide(two.positive, two.negative, vae, two.latent, clip17, context, 33)
     with pytest.raises(ValueError, match="take conditioning and latent from the same LTXVAddGuide"):
         model.prepare(one.positive, latent["samples"][:, :, :1])

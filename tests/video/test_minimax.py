@@ -280,9 +280,9 @@ def test_guides_are_where_they_are_put(loaded: Any, context: Context) -> None:
     assert last["frame"] == 19 and last["sound"].shape == (1, 32, 2, 5)
     with pytest.raises(ValueError, match="has 22 frames: a guide of 5 frames does not fit at 18"):
         minimax_h3_add_guide(led, bare.LATENT, context, 18, vae, None, torch.rand(7, 8, 8, 3))
-    with pytest.raises(ValueError, match="a sound needs audio_vae"):
+    with pytest.raises(ValueError, match="audio needs audio_vae"):
         minimax_h3_add_guide(led, bare.LATENT, context, 0, vae, None, None, wave)
-    assert context.warnings[-1] == "of 7 frames 5 are used: a clip has 17n + 5"
+    assert context.warnings[-1] == "of 7 frames 5 are used: a video has 17n + 5"
 
 
 def test_every_sampler_sees_both_schedules(loaded: Any, context: Context) -> None:
@@ -428,7 +428,7 @@ def test_the_nodes_of_the_templates(folder: Path, tmp_path: Path, monkeypatch: p
 def test_what_does_not_fit(loaded: Any, context: Context) -> None:
     model, clip, vae, sound_vae = loaded
     latent = empty_minimax_h3_latent(context, 64, 64, 22)
-    assert context.warnings == ["22 frames: MiniMax-H3 was trained on clips of 124 to 362 frames (5 to 15 seconds)"]
+    assert context.warnings == ["22 frames: MiniMax-H3 was trained on videos of 124 to 362 frames (5 to 15 seconds)"]
     text = torch.zeros(1, 4, minimax_tiny.TEXT)
     told = {"latent_shapes": latent["shapes"]}
     with pytest.raises(ValueError, match="take the latent of MiniMaxH3ImageToVideo"):
@@ -441,11 +441,11 @@ def test_what_does_not_fit(loaded: Any, context: Context) -> None:
         model.prepare([[text, told | {"token_kinds": torch.ones(3).long()}]], latent["samples"])
     with pytest.raises(ValueError, match="use VAEDecodeAudio"):
         sound_vae.decode_steps(latent["samples"])
-    with pytest.raises(ValueError, match="connect the model's VAE of sound"):
+    with pytest.raises(ValueError, match="connect the model's audio VAE"):
         vae_decode_audio(latent, vae)
     with pytest.raises(ValueError, match=r"sound are \[batch, 32, 2, time\]"):
         vae_decode_audio({"samples": torch.zeros(1, 8, 4)}, sound_vae)
-    with pytest.raises(ValueError, match="not MiniMax-H3's of clips"):
+    with pytest.raises(ValueError, match="not MiniMax-H3's video VAE"):
         minimax_h3_image_to_video(clip, sound_vae, "", context, 64, 64, 22, torch.rand(1, 64, 64, 3))
     with pytest.raises(ValueError, match="no text encoder of MiniMax-H3"):
         minimax_h3_image_to_video(replace(clip, family=replace(clip.family, id="wan")), vae, "", context, 64, 64, 22)

@@ -67,7 +67,7 @@ def test_a_clip_from_pictures_equals_diffusers(
 def test_pictures_and_networks_that_do_not_fit(load: Any, wan: Path, i2v: Path, context: Context) -> None:
     model, clip, vae = load(i2v)
     made = wan_image_to_video(*texts(clip), vae, context, 16, 16, 5, start_image=picture(1).expand(7, -1, -1, -1))
-    assert context.warnings == ["7 pictures are given, the clip has 5 frames: the first are used"]
+    assert context.warnings == ["7 images, but the video has 5 frames: the first are used"]
     with pytest.raises(ValueError, match="make both with the same node"):
         model.prepare(made.positive, noise())
     with pytest.raises(ValueError, match="i2v model"):
