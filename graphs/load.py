@@ -25,7 +25,7 @@ from .item import alone
 from .schema import BAD, VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
 INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
-_ROOT_KEYS: Final = ("pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
+_ROOT_KEYS: Final = ("$schema", "pipegraph", "title", "description", "inputs", "nodes", "outputs", "meta")
 _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
 _FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate", "audioUI"))

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
         node,
         outputs,
     )
+    from pipegraph.typed_graph import Graph
 
 __all__ = [  # noqa: RUF022 - what a caller needs comes first
     "load",
+    "Graph",
     "Workflow",
     "Result",
     "Cancelled",
@@ -73,7 +75,7 @@ __all__ = [  # noqa: RUF022 - what a caller needs comes first
     "node",
     "outputs",
 ]
-_API = {"load", "Workflow", "Result"}
+_HOMES = dict.fromkeys(("load", "Workflow", "Result"), "api") | {"Graph": "typed_graph"}
 _ERRORS = {"Cancelled", "DeclarationError", "GraphError", "PipegraphError", "Problem", "RunError"}
 
 
@@ -91,7 +93,7 @@ def _version() -> str:
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        home = "api" if name in _API else "runtime.errors" if name in _ERRORS else "runtime.node"
+        home = _HOMES.get(name) or ("runtime.errors" if name in _ERRORS else "runtime.node")
         value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
         return value
     if name == "__version__":

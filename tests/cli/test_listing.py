@@ -93,7 +93,7 @@ def test_an_unknown_node_names_the_nearest(call: Call) -> None:
 
 def test_the_page_of_nodes_is_up_to_date(call: Call) -> None:
     page = call("nodes", "--markdown").out
-    assert (ROOT / "docs" / "nodes.md").read_text() == page, "run: pipegraph nodes --markdown > docs/nodes.md"
+    assert (ROOT / "docs" / "nodes.md").read_text() == page, "run: scripts/renew"
 
 
 def test_graphs_lists_all_and_all_are_described(call: Call) -> None:

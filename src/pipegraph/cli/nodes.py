@@ -49,7 +49,8 @@ def search(catalog: Catalog, words: Iterable[str]) -> list[NodeSpec]:
 @nodes_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", is_flag=True, help="Print the page docs/nodes.md.")
-def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, markdown: bool) -> None:
+@click.option("--stubs", is_flag=True, help="Print types of the nodes for pg.Graph, to be kept as a .pyi file.")
+def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, markdown: bool, stubs: bool) -> None:
     """List the nodes, show the inputs and outputs of the node NAME, or list the nodes that have all WORDS.
 
     \b
@@ -63,7 +64,11 @@ def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, mark
         hint = nearest(words[0], catalog.entries) if len(words) == 1 else ""
         what = f"no node has {' and '.join(words)} in its name, title, category or description. {hint}"
         raise click.UsageError(what.strip())
-    if as_json:
+    if stubs:
+        from pipegraph.stubs import stub
+
+        click.echo(stub(catalog), nl=False)
+    elif as_json:
         json_line([as_dict(spec) for spec in specs])
     elif markdown:
         click.echo(page(specs), nl=False)
