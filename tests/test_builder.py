@@ -139,9 +139,7 @@ def test_nodes_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_stub_is_that_of_the_library() -> None:
-    assert (ROOT / "src/pipegraph/typed_graph.pyi").read_text("utf-8") == stub(pg.api.catalog()), (
-        "run: scripts/renew"
-    )
+    assert (ROOT / "src/pipegraph/typed_graph.pyi").read_text("utf-8") == stub(pg.api.catalog()), "run: scripts/renew"
 
 
 RIGHT = """
