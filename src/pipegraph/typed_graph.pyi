@@ -409,16 +409,16 @@ class Graph(Builder):
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _ARVideoI2V:
-        """Let the clips of a causal model for text to video begin with a picture; for SamplerARVideo.
+        """Start the videos of a causal text-to-video model with an image; for SamplerARVideo.
 
         Args:
             model: The model.
-            vae: Its VAE.
-            start_image: The first frame; scaled to cover the size and cut at the centre.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames, the first included: 1, 5, 9, ...
-            batch_size: How many clips.
+            vae: The model's VAE.
+            start_image: First frame; scaled to cover the size and cropped at the centre.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames, the first included: 1, 5, 9, ...
+            batch_size: Number of videos.
         """
     def BasicGuider(
         self,
@@ -428,11 +428,11 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         conditioning: Output[L['CONDITIONING']] | Input,
     ) -> _BasicGuider:
-        """Follow one conditioning as it is, with no negative.
+        """Follow one conditioning without guidance.
 
         Args:
-            model: The network that removes the noise.
-            conditioning: What is to be seen.
+            model: Diffusion model.
+            conditioning: Positive conditioning: what to show.
         """
     def BasicScheduler(
         self,
@@ -444,13 +444,13 @@ class Graph(Builder):
         steps: int | L['auto'] | Output[L['INT']] | Input = ...,
         denoise: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _BasicScheduler:
-        """Spread a model's noise levels over steps.
+        """Compute the sigmas of a model for a number of steps.
 
         Args:
-            model: Whose noise levels.
-            scheduler: How they are spread.
-            steps: How many steps are run, whatever denoise is.
-            denoise: Part of the noise levels that is run: 1 all of them, 0 none.
+            model: Model with the noise levels.
+            scheduler: The schedule.
+            steps: Number of steps that run, for any denoise.
+            denoise: Share of the noise levels that runs: 1 all, 0 none.
         """
     def BatchImagesNode(
         self,
@@ -459,9 +459,9 @@ class Graph(Builder):
         *,
         images: Mapping[str, None | Output[L['IMAGE']] | Input] = ...,
     ) -> _BatchImagesNode:
-        """Put batches of pictures into one, in the order of their numbers.
+        """Put batches of images into one, in the order of their numbers.
 
-        All are scaled (bilinear) and cut in the middle to the size of the first. If any has alpha, the others become
+        All are scaled (bilinear) and cropped at the centre to the size of the first. If any has alpha, the others become
         opaque."""
     def CFGGuider(
         self,
@@ -473,13 +473,13 @@ class Graph(Builder):
         negative: Output[L['CONDITIONING']] | Input,
         cfg: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _CFGGuider:
-        """Follow a conditioning and keep away from another (classifier-free guidance).
+        """Classifier-free guidance with a positive and a negative conditioning.
 
         Args:
-            model: The network that removes the noise.
-            positive: What is to be seen.
-            negative: What is not to be seen.
-            cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
+            model: Diffusion model.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            cfg: Guidance scale; at 1 the negative is not used.
         """
     def CFGZeroStar(
         self,
@@ -488,10 +488,10 @@ class Graph(Builder):
         *,
         model: Output[L['MODEL']] | Input,
     ) -> _CFGZeroStar:
-        """Guide by CFG-Zero*: the negative prediction is scaled to lie as near to the positive one as it can.
+        """Use CFG-Zero*: the negative prediction is scaled by its projection on the positive one.
 
         Args:
-            model: The model to guide; at cfg 1 nothing changes.
+            model: Model to patch; at cfg 1 nothing changes.
         """
     def CLIPLoader(
         self,
@@ -502,12 +502,12 @@ class Graph(Builder):
         type: str | Path | Output[L['COMBO', 'STRING']] | Input = ...,
         device: L['default', 'cpu'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _CLIPLoader:
-        """Load a text encoder; what it is, is told by its content.
+        """Load a text encoder; its kind is detected from its content.
 
         Args:
-            clip_name: A single file, a component folder, or the name of a whole model. The CLIP of a language model answers in TextGenerate, too.
-            type: The family it is to serve.
-            device: Where it computes.
+            clip_name: A single file, a component folder, or the name of a whole model. The CLIP of a language model also works in TextGenerate.
+            type: Model family that uses it.
+            device: Device to run on.
         """
     def CLIPTextEncode(
         self,
@@ -519,8 +519,8 @@ class Graph(Builder):
     ) -> _CLIPTextEncode:
         """Encode a prompt with all text encoders of a model.
 
-        `(word:1.2)` weighs a word, `(word)` weighs it by 1.1; `\\(` is a parenthesis. Words that the model does not know
-        and text beyond what it reads are named in a warning, and so is `embedding:NAME`, which is read as plain text.
+        `(word:1.2)` weights a word, `(word)` weights it by 1.1; `\\(` is a literal parenthesis. Unknown words and truncated
+        text are named in a warning, and so is `embedding:NAME`, which is read as plain text.
 
         Args:
             text: The prompt.
@@ -536,7 +536,7 @@ class Graph(Builder):
         t5xxl: str | Path | Output[L['STRING', 'COMBO']] | Input,
         guidance: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _CLIPTextEncodeFlux:
-        """Encode one prompt for each of FLUX's text encoders, with the guidance number.
+        """Encode one prompt for each of FLUX's text encoders, with the guidance scale.
 
         Args:
             clip: Text encoders of FLUX.
@@ -559,18 +559,18 @@ class Graph(Builder):
         target_width: int | Output[L['INT']] | Input = ...,
         target_height: int | Output[L['INT']] | Input = ...,
     ) -> _CLIPTextEncodeSDXL:
-        """Encode one prompt for each of SDXL's text encoders, with the sizes that the network reads.
+        """Encode one prompt for each of SDXL's text encoders, with SDXL's size conditioning.
 
         Args:
             clip: Text encoders of SDXL.
             text_g: Prompt for CLIP-G.
             text_l: Prompt for CLIP-L.
-            width: Width of the image that the network is to imagine; small ones were blurred in training.
-            height: Its height.
-            crop_w: Pixels that were cut off at the left; 0 keeps objects in the middle.
-            crop_h: Pixels that were cut off above.
-            target_width: Width of what is made.
-            target_height: Height of what is made.
+            width: Original image width that the network is conditioned on; small images were blurry in training.
+            height: Original image height.
+            crop_w: Pixels cropped at the left; 0 keeps objects centred.
+            crop_h: Pixels cropped at the top.
+            target_width: Width of the output.
+            target_height: Height of the output.
         """
     def CLIPVisionEncode(
         self,
@@ -581,12 +581,12 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         crop: L['center', 'none'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _CLIPVisionEncode:
-        """Let a CLIP vision model look at pictures.
+        """Encode images with a CLIP vision model.
 
         Args:
             clip_vision: The model.
-            image: The pictures.
-            crop: The model sees squares: center cuts the longer side, none squeezes the picture.
+            image: The images.
+            crop: The model reads squares: center crops the longer side, none squeezes the image.
         """
     def CLIPVisionLoader(
         self,
@@ -611,13 +611,13 @@ class Graph(Builder):
     ) -> _Canny:
         """Find edges: white lines, one pixel wide, on black.
 
-        Thresholds are for the length of the plain Sobel gradient of the blurred gray picture; a step from black to white
-        has a length of 2.6.
+        Thresholds are for the magnitude of the Sobel gradient of the blurred gray image; a step from black to white has a
+        magnitude of 2.6.
 
         Args:
-            image: Where to look.
-            low_threshold: An edge goes on along pixels above it.
-            high_threshold: An edge starts at pixels above it; not below the low threshold.
+            image: Images to filter.
+            low_threshold: Edges continue along pixels above it.
+            high_threshold: Edges start at pixels above it; not below the low threshold.
         """
     def ChatTemplate(
         self,
@@ -632,19 +632,19 @@ class Graph(Builder):
         date: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _ChatTemplate:
-        """Write a chat as the model's own template wants it, up to where the model is to answer.
+        """Render a chat with the model's template, up to where the model answers.
 
-        Pictures are in `tokens` only: the places that they take there are one placeholder each in `text`. `thinking_begun`
-        says whether the template has begun the thinking of the reply, for ParseReply.
+        Images are in `tokens` only; in `text` each is one placeholder. `thinking_begun` is true if the template opens the
+        thinking of the reply, for ParseReply.
 
         Args:
-            llm: Whose template is used.
-            message: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-            system: What the model is told first; some templates have a text of their own for it if this is empty.
+            llm: Language model whose template is used.
+            message: User message, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
+            system: System prompt; if it is empty, some templates use their own.
             tools: Functions that the model may call, a JSON list of schemas.
             thinking: Whether the model thinks before it answers; auto leaves it to the template.
-            date: The day that templates may name. It is given, so that the same graph gives the same tokens.
-            image: Pictures that a vision-language model is shown, in the order of the batch: where the chat has parts `{"type": "image"}`, else at the beginning of its last user turn.
+            date: Date for templates that show one. It is an input, so that the same graph gives the same tokens.
+            image: Images for a vision-language model, in batch order: where the chat has parts `{"type": "image"}`, else at the beginning of its last user turn.
         """
     def CheckpointLoaderSimple(
         self,
@@ -655,8 +655,8 @@ class Graph(Builder):
     ) -> _CheckpointLoaderSimple:
         """Load a whole model: diffusion network, text encoders and VAE.
 
-        A file that holds only the diffusion network is completed with the usual VAE and text encoders of its family, where
-        they lie beside it or in the model folders; what was taken from where is said.
+        A file with only the diffusion network is completed with the usual VAE and text encoders of its family, from
+        next to it or the model folders; a warning names them.
 
         Args:
             ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
@@ -683,12 +683,12 @@ class Graph(Builder):
         on_false: Any | Output[Any] | Input,
         on_true: Any | Output[Any] | Input,
     ) -> _ComfySwitchNode:
-        """Give one of two inputs; only that one is computed.
+        """Output one of two inputs; only that input is computed.
 
         Args:
-            switch: Which one.
-            on_false: Given if switch is false.
-            on_true: Given if switch is true.
+            switch: Which input.
+            on_false: Output if switch is false.
+            on_true: Output if switch is true.
         """
     def ConditioningCombine(
         self,
@@ -701,8 +701,8 @@ class Graph(Builder):
         """Follow two conditionings at once: their predictions are averaged at each step.
 
         Args:
-            conditioning_1: One of them.
-            conditioning_2: The other one.
+            conditioning_1: First conditioning.
+            conditioning_2: Second conditioning.
         """
     def ConditioningZeroOut(
         self,
@@ -711,10 +711,10 @@ class Graph(Builder):
         *,
         conditioning: Output[L['CONDITIONING']] | Input,
     ) -> _ConditioningZeroOut:
-        """Set all text information to zero: the negative of models that were trained with it.
+        """Set text embeddings to zero: the negative of models that were trained so.
 
         Args:
-            conditioning: What to clear; everything but the text is kept.
+            conditioning: Conditioning to clear; entries other than text are kept.
         """
     def ControlNetApplyAdvanced(
         self,
@@ -730,19 +730,19 @@ class Graph(Builder):
         end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
         vae: None | Output[L['VAE']] | Input = ...,
     ) -> _ControlNetApplyAdvanced:
-        """Let a ControlNet steer the picture by a hint: edges, depth and the like. Several can follow one another.
+        """Steer the image with a ControlNet and a hint: edges, depth and the like. Several can be chained.
 
-        The hint is scaled to cover the picture and cut at the centre. One hint serves a whole batch; several must be as
-        many as the pictures. Strength 0 changes nothing.
+        The hint is scaled to cover the image and cropped at the centre. One hint serves a whole batch; several must be
+        as many as the images. Strength 0 changes nothing.
 
         Args:
-            positive: Conditioning to steer.
-            negative: The same for the negative one.
+            positive: Positive conditioning.
+            negative: Negative conditioning.
             control_net: The ControlNet.
-            image: The hint.
-            strength: How much it counts.
-            start_percent: Where on the way from noise to picture it begins to act.
-            end_percent: Where it ends.
+            image: Hint image.
+            strength: Weight of the ControlNet.
+            start_percent: Fraction of the sampling at which it starts.
+            end_percent: Fraction of the sampling at which it ends.
             vae: The model's VAE, for ControlNets that read latents, such as FLUX's.
         """
     def ControlNetLoader(
@@ -768,14 +768,14 @@ class Graph(Builder):
         bit_depth: int | str | Path | Output[L['INT', 'STRING', 'COMBO']] | Input = ...,
         color_space: L['sRGB'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _CreateVideo:
-        """Make a clip of pictures.
+        """Create a video from images.
 
         Args:
             images: The frames.
             fps: Frames a second; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
-            audio: Sound; it is cut, or followed by silence, where its length is another when the clip is saved.
-            bit_depth: Bits a channel: 8, or `auto`, which is 8.
-            color_space: Of the frames.
+            audio: Audio; cut or padded with silence to the video's length when it is saved.
+            bit_depth: Bits per channel: 8, or `auto`, which is 8.
+            color_space: Color space of the frames.
         """
     def Detokenize(
         self,
@@ -786,11 +786,11 @@ class Graph(Builder):
         tokens: Output[L['TOKENS']] | Input,
         control_tokens: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _Detokenize:
-        """Turn tokens into text; several sequences become texts with an empty line between them.
+        """Decode tokens to text; several sequences are separated by an empty line.
 
         Args:
-            llm: Whose tokenizer is used.
-            tokens: What to read.
+            llm: Language model whose tokenizer is used.
+            tokens: Tokens to decode.
             control_tokens: Write control tokens, too.
         """
     def DisableNoise(
@@ -798,7 +798,7 @@ class Graph(Builder):
         inputs: Mapping[str, Any] | None = None,
         /,
     ) -> _DisableNoise:
-        """No noise at the start, for a latent that has noise in it."""
+        """No initial noise, for a latent that already contains noise."""
     def DualCLIPLoader(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -812,10 +812,10 @@ class Graph(Builder):
         """Load two text encoders, in any order.
 
         Args:
-            clip_name1: One of them, e.g. CLIP-L.
-            clip_name2: The other one, e.g. T5.
-            type: The family they are to serve.
-            device: Where they compute.
+            clip_name1: First text encoder, e.g. CLIP-L.
+            clip_name2: Second text encoder, e.g. T5.
+            type: Model family that uses them.
+            device: Device to run on.
         """
     def EasyCache(
         self,
@@ -828,17 +828,17 @@ class Graph(Builder):
         end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
         verbose: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _EasyCache:
-        """Reuse steps of sampling whose result is expected to change little: less work, and other results.
+        """Reuse the network's output in steps where it is expected to change little: less work, with different results.
 
-        For pictures and clips. How many steps were reused and how far they are expected and measured to be off stands in
-        the run record, and is said as a warning.
+        For images and videos. A warning and the run record give the number of reused steps and their expected and measured
+        error.
 
         Args:
-            model: The model to change.
+            model: Model to patch.
             reuse_threshold: Expected relative change of the network's output below which a step is reused; 0: never.
-            start_percent: Part of the way before which every step is computed.
-            end_percent: Part of the way after which every step is computed.
-            verbose: Say it where nothing was reused, too.
+            start_percent: Fraction of the sampling before which every step is computed.
+            end_percent: Fraction of the sampling after which every step is computed.
+            verbose: Report even if no step was reused.
         """
     def EmptyARVideoLatent(
         self,
@@ -850,13 +850,13 @@ class Graph(Builder):
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyARVideoLatent:
-        """Make an empty latent of a clip: nothing to start from but a size.
+        """Make an empty video latent.
 
         Args:
-            width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
-            height: Of the frames, in pixels, likewise.
-            length: How many frames: 1, 5, 9, ..., other numbers are cut; (length - 1) / 4 + 1 latent frames, a whole number of blocks.
-            batch_size: How many clips.
+            width: Frame width in pixels; rounded down to a multiple of 16, with a warning.
+            height: Frame height in pixels, likewise.
+            length: Number of frames: 1, 5, 9, ..., other numbers are rounded down. The (length - 1) / 4 + 1 latent frames must be whole blocks.
+            batch_size: Number of videos.
         """
     def EmptyHunyuanLatentVideo(
         self,
@@ -868,15 +868,15 @@ class Graph(Builder):
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyHunyuanLatentVideo:
-        """Make an empty latent of a clip, for Wan and HunyuanVideo: nothing to start from but a size.
+        """Make an empty video latent, for Wan and HunyuanVideo.
 
-        A model whose latent cells are larger (Wan 2.2's 5B: 16 pixels) makes clips of this size too, if it can.
+        Models with larger latent cells (Wan 2.2 5B: 16 pixels) keep the size in pixels, if they can.
 
         Args:
-            width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
-            height: Of the frames, in pixels, likewise.
-            length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
-            batch_size: How many clips.
+            width: Frame width in pixels; rounded down to a multiple of 16, with a warning.
+            height: Frame height in pixels, likewise.
+            length: Number of frames: 1, 5, 9, ...; other numbers are rounded down, with a warning.
+            batch_size: Number of videos.
         """
     def EmptyHunyuanVideo15Latent(
         self,
@@ -888,13 +888,13 @@ class Graph(Builder):
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyHunyuanVideo15Latent:
-        """Make an empty latent of a clip for HunyuanVideo 1.5: nothing to start from but a size.
+        """Make an empty video latent for HunyuanVideo 1.5.
 
         Args:
-            width: Of the frames, in pixels; cut to a multiple of 16, with a warning.
-            height: Of the frames, in pixels, likewise.
-            length: How many frames: 1, 5, 9, ...; other numbers are cut, with a warning.
-            batch_size: How many clips.
+            width: Frame width in pixels; rounded down to a multiple of 16, with a warning.
+            height: Frame height in pixels, likewise.
+            length: Number of frames: 1, 5, 9, ...; other numbers are rounded down, with a warning.
+            batch_size: Number of videos.
         """
     def EmptyImage(
         self,
@@ -906,12 +906,12 @@ class Graph(Builder):
         batch_size: int | Output[L['INT']] | Input = ...,
         color: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyImage:
-        """Make pictures of one colour.
+        """Make images of one colour.
 
         Args:
             width: Width in pixels.
             height: Height in pixels.
-            batch_size: How many.
+            batch_size: Number of images.
             color: Red, green and blue as 0xRRGGBB, e.g. 16711680 for red.
         """
     def EmptyLTXVLatentVideo(
@@ -924,13 +924,13 @@ class Graph(Builder):
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyLTXVLatentVideo:
-        """Make an empty latent of a clip, for LTX-Video: nothing to start from but a size.
+        """Make an empty video latent, for LTX-Video.
 
         Args:
-            width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
-            height: Of the frames, in pixels, likewise.
-            length: How many frames: 1, 9, 17, ...; other numbers are cut, with a warning.
-            batch_size: How many clips.
+            width: Frame width in pixels; rounded down to a multiple of 32, with a warning.
+            height: Frame height in pixels, likewise.
+            length: Number of frames: 1, 9, 17, ...; other numbers are rounded down, with a warning.
+            batch_size: Number of videos.
         """
     def EmptyLatentImage(
         self,
@@ -941,15 +941,14 @@ class Graph(Builder):
         height: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyLatentImage:
-        """Make an empty latent: nothing to start from but a size.
+        """Make an empty latent of 4 channels.
 
-        It has 4 channels. A sampler knows an empty latent by all its values being 0 and makes it of as many channels as
-        its model has.
+        Samplers recognise an empty latent (all zeros) and give it the number of channels of their model.
 
         Args:
-            width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
-            height: Of the picture, in pixels, likewise.
-            batch_size: How many pictures.
+            width: Image width in pixels; rounded down to a multiple of 8, with a warning.
+            height: Image height in pixels, likewise.
+            batch_size: Number of images.
         """
     def EmptyMiniMaxH3LatentAV(
         self,
@@ -960,12 +959,12 @@ class Graph(Builder):
         height: int | L['auto'] | Output[L['INT']] | Input = ...,
         length: int | L['auto'] | Output[L['INT']] | Input = ...,
     ) -> _EmptyMiniMaxH3LatentAV:
-        """Make an empty latent of a clip and its sound: nothing to start from but a size.
+        """Make an empty joint latent of video and audio.
 
         Args:
-            width: Of the frames, in pixels; cut to a multiple of 32, with a warning.
-            height: Of the frames, in pixels, likewise.
-            length: How many frames, 24 a second: 5, 22, 39, ...; other numbers are cut, with a warning.
+            width: Frame width in pixels; rounded down to a multiple of 32, with a warning.
+            height: Frame height in pixels, likewise.
+            length: Number of frames, 24 a second: 5, 22, 39, ...; other numbers are rounded down, with a warning.
         """
     def EmptySD3LatentImage(
         self,
@@ -979,9 +978,9 @@ class Graph(Builder):
         """Make an empty latent of 16 channels, as SD3 and FLUX have.
 
         Args:
-            width: Of the picture, in pixels; cut to a multiple of 8, with a warning.
-            height: Of the picture, in pixels, likewise.
-            batch_size: How many pictures.
+            width: Image width in pixels; rounded down to a multiple of 8, with a warning.
+            height: Image height in pixels, likewise.
+            batch_size: Number of images.
         """
     def ExponentialScheduler(
         self,
@@ -995,7 +994,7 @@ class Graph(Builder):
         """Noise levels that are even in log sigma.
 
         Args:
-            steps: How many steps.
+            steps: Number of steps.
             sigma_max: The first sigma.
             sigma_min: The last sigma before 0.
         """
@@ -1007,10 +1006,10 @@ class Graph(Builder):
         conditioning: Output[L['CONDITIONING']] | Input,
         guidance: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _FluxGuidance:
-        """Set the guidance number that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
+        """Set the guidance scale that distilled models (FLUX.1 dev) take as an input; it costs no second pass.
 
         Args:
-            conditioning: What to set it on.
+            conditioning: Conditioning to change.
             guidance: Higher follows the prompt more closely.
         """
     def GetImageSize(
@@ -1020,10 +1019,10 @@ class Graph(Builder):
         *,
         image: Output[L['IMAGE']] | Input,
     ) -> _GetImageSize:
-        """Width, height and number of pictures.
+        """Width, height and number of images.
 
         Args:
-            image: What to measure.
+            image: Images to measure.
         """
     def GetVideoComponents(
         self,
@@ -1032,10 +1031,10 @@ class Graph(Builder):
         *,
         video: Output[L['VIDEO']] | Input,
     ) -> _GetVideoComponents:
-        """Take a clip apart: all its frames at once, its sound, its rate.
+        """Split a video into all frames, audio and rate.
 
         Args:
-            video: The clip; if it has transparency, its frames have four channels.
+            video: The video; with transparency, frames have four channels.
         """
     def GrowMask(
         self,
@@ -1049,7 +1048,7 @@ class Graph(Builder):
         """Make a mask larger or smaller by whole pixels.
 
         Args:
-            mask: What to grow.
+            mask: Mask to grow.
             expand: Pixels to grow by; a negative number shrinks.
             tapered_corners: Grow to a diamond instead of a square.
         """
@@ -1068,18 +1067,18 @@ class Graph(Builder):
         start_image: None | Output[L['IMAGE']] | Input = ...,
         clip_vision_output: None | Output[L['CLIP_VISION_OUTPUT']] | Input = ...,
     ) -> _HunyuanVideo15ImageToVideo:
-        """Let a clip begin with given pictures, for HunyuanVideo 1.5.
+        """Start a video with images, for HunyuanVideo 1.5.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
-            clip_vision_output: What SigLIP sees in the first picture; the image-to-video models were trained with it.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
+            clip_vision_output: SigLIP output of the first image; image-to-video models were trained with it.
         """
     def ImageBatch(
         self,
@@ -1089,14 +1088,14 @@ class Graph(Builder):
         image1: Output[L['IMAGE']] | Input,
         image2: Output[L['IMAGE']] | Input,
     ) -> _ImageBatch:
-        """Put two batches of pictures into one.
+        """Put two batches of images into one.
 
-        The second is scaled (bilinear) and cut in the middle to the size of the first. If only one has alpha, the other
-        becomes opaque.
+        The second batch is scaled (bilinear) and cropped at the centre to the size of the first. If only one has alpha, the
+        other becomes opaque.
 
         Args:
-            image1: First pictures.
-            image2: Pictures that follow.
+            image1: First images.
+            image2: Images that follow.
         """
     def ImageBlur(
         self,
@@ -1107,10 +1106,10 @@ class Graph(Builder):
         blur_radius: int | Output[L['INT']] | Input = ...,
         sigma: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _ImageBlur:
-        """Blur pictures with a Gaussian window.
+        """Blur images with a Gaussian window.
 
         Args:
-            image: What to blur.
+            image: Images to blur.
             blur_radius: Half the width of the window in pixels.
             sigma: Standard deviation of the Gaussian in units of the radius.
         """
@@ -1126,13 +1125,13 @@ class Graph(Builder):
         resize_source: bool | Output[L['BOOLEAN']] | Input = ...,
         mask: None | Output[L['MASK']] | Input = ...,
     ) -> _ImageCompositeMasked:
-        """Lay pictures over others.
+        """Composite images over others.
 
-        Source and mask are repeated, or cut, to as many as there are in the destination. Channels follow the destination.
+        Source and mask are repeated or cut to the destination's batch size. Channels follow the destination.
 
         Args:
-            destination: What lies below; gives the size.
-            source: What lies above; what sticks out is cut.
+            destination: Background; sets the size.
+            source: Foreground, cut at the border.
             x: Column of the source's left edge.
             y: Row of the source's top edge.
             resize_source: Scale the source (bilinear) to the destination's size first.
@@ -1149,10 +1148,10 @@ class Graph(Builder):
         x: int | Output[L['INT']] | Input = ...,
         y: int | Output[L['INT']] | Input = ...,
     ) -> _ImageCrop:
-        """Cut a rectangle out of pictures; what lies beyond the border is left out.
+        """Crop images to a rectangle, cut at the border.
 
         Args:
-            image: What to cut.
+            image: Images to crop.
             width: Width of the rectangle in pixels.
             height: Height of the rectangle in pixels.
             x: Column of its left edge; at most the last column.
@@ -1167,12 +1166,12 @@ class Graph(Builder):
         batch_index: int | Output[L['INT']] | Input = ...,
         length: int | Output[L['INT']] | Input = ...,
     ) -> _ImageFromBatch:
-        """Take pictures out of a batch.
+        """Take images out of a batch.
 
         Args:
             image: The batch.
-            batch_index: First picture to take, counted from 0; at most the last one.
-            length: How many; what lies beyond the end is left out.
+            batch_index: First image to take, counted from 0; at most the last one.
+            length: Number of images, at most up to the end of the batch.
         """
     def ImageInvert(
         self,
@@ -1181,10 +1180,10 @@ class Graph(Builder):
         *,
         image: Output[L['IMAGE']] | Input,
     ) -> _ImageInvert:
-        """Invert the colours of pictures; alpha stays.
+        """Invert the colours of images; alpha stays.
 
         Args:
-            image: What to invert.
+            image: Images to invert.
         """
     def ImagePadForOutpaint(
         self,
@@ -1198,15 +1197,15 @@ class Graph(Builder):
         bottom: int | Output[L['INT']] | Input = ...,
         feathering: int | Output[L['INT']] | Input = ...,
     ) -> _ImagePadForOutpaint:
-        """Pad pictures with gray, with a mask of what is to be painted there.
+        """Pad images with gray, with a mask of the area to paint.
 
         Args:
-            image: What to pad.
+            image: Images to pad.
             left: New columns on the left.
             top: New rows at the top.
             right: New columns on the right.
             bottom: New rows at the bottom.
-            feathering: Over how many pixels the mask falls from 1 to 0 inside the old picture.
+            feathering: Pixels over which the mask falls from 1 to 0 inside the old image.
         """
     def ImageScale(
         self,
@@ -1219,16 +1218,16 @@ class Graph(Builder):
         height: int | L['auto'] | Output[L['INT']] | Input = ...,
         crop: L['disabled', 'center'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _ImageScale:
-        """Scale pictures to a size. A side of 0 follows from the other one and the aspect ratio; two leave all as it is.
+        """Scale images to a size. A side of 0 follows from the other side and the aspect ratio; 0 and 0 change nothing.
 
-        Colours of RGBA pictures count by their alpha: what is hidden below transparent parts does not bleed into the rest.
+        Colours of RGBA images are weighted by alpha: hidden colours do not bleed into visible parts.
 
         Args:
-            image: What to scale.
-            upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
+            image: Images to scale.
+            upscale_method: Interpolation; only area and lanczos antialias when shrinking.
             width: New width in pixels, or 0.
             height: New height in pixels, or 0.
-            crop: center cuts what the new aspect ratio does not hold, instead of squeezing the picture.
+            crop: center crops to the new aspect ratio, disabled squeezes.
         """
     def ImageScaleBy(
         self,
@@ -1239,11 +1238,11 @@ class Graph(Builder):
         upscale_method: L['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] | Output[L['COMBO', 'STRING']] | Input = ...,
         scale_by: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _ImageScaleBy:
-        """Scale pictures by a factor, to the nearest whole pixel.
+        """Scale images by a factor, to the nearest whole pixel.
 
         Args:
-            image: What to scale.
-            upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
+            image: Images to scale.
+            upscale_method: Interpolation; only area and lanczos antialias when shrinking.
             scale_by: New width divided by old width.
         """
     def ImageScaleToMaxDimension(
@@ -1255,12 +1254,12 @@ class Graph(Builder):
         upscale_method: L['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] | Output[L['COMBO', 'STRING']] | Input = ...,
         largest_size: int | Output[L['INT']] | Input = ...,
     ) -> _ImageScaleToMaxDimension:
-        """Scale pictures so that the longer side has a given length.
+        """Scale images so that the longer side has a given length.
 
         Args:
-            image: What to scale.
-            upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
-            largest_size: Length of the longer side in pixels; 0 leaves all as it is.
+            image: Images to scale.
+            upscale_method: Interpolation; only area and lanczos antialias when shrinking.
+            largest_size: Length of the longer side in pixels; 0 changes nothing.
         """
     def ImageScaleToTotalPixels(
         self,
@@ -1272,11 +1271,11 @@ class Graph(Builder):
         megapixels: float | Output[L['FLOAT', 'INT']] | Input = ...,
         resolution_steps: int | Output[L['INT']] | Input = ...,
     ) -> _ImageScaleToTotalPixels:
-        """Scale pictures to about a number of pixels and keep their aspect ratio.
+        """Scale images to about a number of pixels and keep their aspect ratio.
 
         Args:
-            image: What to scale.
-            upscale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
+            image: Images to scale.
+            upscale_method: Interpolation; only area and lanczos antialias when shrinking.
             megapixels: Pixels to reach, in units of 1024 * 1024.
             resolution_steps: Width and height become multiples of it.
         """
@@ -1292,17 +1291,17 @@ class Graph(Builder):
         spacing_color: L['white', 'black', 'red', 'green', 'blue'] | Output[L['COMBO', 'STRING']] | Input = ...,
         image2: None | Output[L['IMAGE']] | Input = ...,
     ) -> _ImageStitch:
-        """Put two pictures side by side, or one above the other.
+        """Put two images side by side, or one above the other.
 
-        Of two batches, the shorter one goes on with its last picture. If only one has alpha, the other becomes opaque.
+        The shorter batch repeats its last image. If only one has alpha, the other becomes opaque.
 
         Args:
-            image1: The picture that stays where it is.
-            direction: On which side of it the other one stands.
-            match_image_size: Scale the other one (Lanczos) to the same height, or below and above to the same width; else the smaller one is put in the middle, with the colour of the gap around.
-            spacing_width: Width of the gap in pixels; an odd one is made even.
+            image1: First image.
+            direction: Side of the first image at which the second one is put.
+            match_image_size: Scale the second image (Lanczos) to the same height, or for up and down to the same width; else the smaller image is centred on the colour of the gap.
+            spacing_width: Width of the gap in pixels; odd widths are rounded up.
             spacing_color: Colour of the gap.
-            image2: The other picture; without it the first comes back as it is.
+            image2: Second image; without it the first is returned.
         """
     def ImageToMask(
         self,
@@ -1312,11 +1311,11 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         channel: L['red', 'green', 'blue', 'alpha'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _ImageToMask:
-        """Take one channel of pictures as a mask, as it is.
+        """Take one channel of images as a mask, as it is.
 
         Args:
-            image: The pictures.
-            channel: Which channel; alpha only of pictures that have one (LoadImage gives it as its MASK).
+            image: The images.
+            channel: The channel; alpha needs an RGBA image (LoadImage outputs alpha as MASK).
         """
     def InvertMask(
         self,
@@ -1325,10 +1324,10 @@ class Graph(Builder):
         *,
         mask: Output[L['MASK']] | Input,
     ) -> _InvertMask:
-        """Turn a mask round: 1 becomes 0.
+        """Invert a mask.
 
         Args:
-            mask: What to turn round.
+            mask: Mask to invert.
         """
     def JoinImageWithAlpha(
         self,
@@ -1338,13 +1337,13 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         alpha: Output[L['MASK']] | Input,
     ) -> _JoinImageWithAlpha:
-        """Make pictures transparent where a mask is 1.
+        """Make images transparent where a mask is 1.
 
-        There are as many as the longer of the two batches has; the shorter one begins anew at its end.
+        The shorter batch is repeated to the length of the longer one.
 
         Args:
             image: Colours.
-            alpha: 1 where transparent, as LoadImage gives it; scaled to the picture's size.
+            alpha: 1 where transparent, as LoadImage's MASK; scaled to the image's size.
         """
     def KSampler(
         self,
@@ -1362,19 +1361,19 @@ class Graph(Builder):
         scheduler: L['simple', 'sgm_uniform', 'karras', 'exponential', 'ddim_uniform', 'beta', 'normal', 'linear_quadratic', 'kl_optimal'] | L['auto'] | Output[L['COMBO', 'STRING']] | Input = ...,
         denoise: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _KSampler:
-        """Turn noise, or a noised latent, into a latent that shows what the conditioning says.
+        """Denoise a latent, guided by positive and negative conditioning.
 
         Args:
-            model: The network that removes the noise.
-            seed: Of the noise; item i of a batch has noise of its own.
-            steps: How many steps are run, whatever denoise is.
-            cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
-            sampler_name: How a step is made of predictions.
-            scheduler: How the noise levels are spread over the steps.
-            positive: What is to be seen.
-            negative: What is not to be seen.
-            latent_image: What to start from; an empty latent gives the size.
-            denoise: Part of the noise levels that is run: 1 keeps nothing of the latent, 0 all of it.
+            model: Diffusion model.
+            seed: Seed of the noise; each batch item has its own noise.
+            steps: Number of steps that run, for any denoise.
+            cfg: Guidance scale; at 1 the negative is not used.
+            sampler_name: The sampler.
+            scheduler: The noise schedule.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            latent_image: Latent to start from; an empty one sets the size only.
+            denoise: Share of the noise levels that runs: 1 keeps nothing of the latent, 0 all of it.
         """
     def KSamplerAdvanced(
         self,
@@ -1395,22 +1394,22 @@ class Graph(Builder):
         end_at_step: int | Output[L['INT']] | Input = ...,
         return_with_leftover_noise: L['disable', 'enable'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _KSamplerAdvanced:
-        """Run some of the steps of a sampling, so that several nodes can share one.
+        """Run a range of sampling steps, so that several nodes can share a schedule.
 
         Args:
-            model: The network that removes the noise.
-            add_noise: Whether noise is added first; not if the latent comes from a node that left noise in it.
-            noise_seed: Of the noise; item i of a batch has noise of its own.
-            steps: How many steps the whole sampling has.
-            cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
-            sampler_name: How a step is made of predictions.
-            scheduler: How the noise levels are spread over the steps.
-            positive: What is to be seen.
-            negative: What is not to be seen.
-            latent_image: What to start from.
-            start_at_step: The first step to run; beyond the end the latent comes back as it is.
-            end_at_step: The step to stop before.
-            return_with_leftover_noise: Whether a run that stops early leaves its noise in, for another node to go on.
+            model: Diffusion model.
+            add_noise: Add noise first; disable it for a latent with leftover noise.
+            noise_seed: Seed of the noise; each batch item has its own noise.
+            steps: Steps of the whole schedule.
+            cfg: Guidance scale; at 1 the negative is not used.
+            sampler_name: The sampler.
+            scheduler: The noise schedule.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            latent_image: Latent to start from.
+            start_at_step: First step to run; beyond the end the latent is returned unchanged.
+            end_at_step: Step to stop before.
+            return_with_leftover_noise: Keep the remaining noise of a run that stops early, for another node to continue.
         """
     def KSamplerSelect(
         self,
@@ -1419,7 +1418,7 @@ class Graph(Builder):
         *,
         sampler_name: L['euler', 'euler_ancestral', 'heun', 'dpm_2', 'dpmpp_2m', 'dpmpp_2m_sde', 'dpmpp_3m_sde', 'lcm', 'res_multistep', 'gradient_estimation', 'er_sde', 'ddim', 'uni_pc', 'uni_pc_bh2', 'dpmpp_2m_sde_gpu', 'dpmpp_3m_sde_gpu'] | L['auto'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _KSamplerSelect:
-        """Choose how a step is made of predictions.
+        """Choose a sampler.
 
         Args:
             sampler_name: The sampler.
@@ -1437,10 +1436,10 @@ class Graph(Builder):
         """Noise levels that are even in sigma^(1/rho).
 
         Args:
-            steps: How many steps.
+            steps: Number of steps.
             sigma_max: The first sigma.
             sigma_min: The last sigma before 0.
-            rho: The higher, the more of the steps lie at low noise.
+            rho: Higher values put more steps at low noise.
         """
     def LLMDecode(
         self,
@@ -1455,19 +1454,19 @@ class Graph(Builder):
         max_tokens: int | Output[L['INT']] | Input = ...,
         when_cut: L['warn', 'fail'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _LLMDecode:
-        """Write a reply, a token at a time: each reads all weights once, so this is bound by memory.
+        """Decode a reply, a token at a time: each reads all weights once, so this is memory-bound.
 
-        Gives the text, its tokens, the cache to go on from, why it ended (`stop`, `length`, or `constraint`) and whether it
-        is whole: false if the limit cut a reply that has to keep to a form.
+        Outputs the text, its tokens, the KV cache to continue from, the finish reason (`stop`, `length` or `constraint`)
+        and `valid`: false if the limit cut a reply that has to follow a grammar.
 
         Args:
-            llm: What writes.
-            cache: What it has read; it stays as it is, so that several nodes can go on from one.
-            sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-            grammar: The form that the reply keeps to.
+            llm: Language model.
+            cache: KV cache of the prompt; it is not changed, so several nodes can continue from it.
+            sampling: Sampling parameters; greedy if not connected.
+            grammar: Grammar that the reply follows.
             seed: Of the draws; sequence i of a batch has draws of its own.
-            max_tokens: The reply ends after so many tokens at the latest.
-            when_cut: What a reply is that has a form and is cut by the limit.
+            max_tokens: Longest reply in tokens.
+            when_cut: What to do if the limit cuts a reply that has to follow a grammar.
         """
     def LLMPrefill(
         self,
@@ -1481,15 +1480,15 @@ class Graph(Builder):
         chunk: int | Output[L['INT']] | Input = ...,
         reuse: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _LLMPrefill:
-        """Read a prompt: all its tokens at once, so this is bound by arithmetic and sets the time to the first token.
+        """Prefill a prompt: all tokens at once, so this is compute-bound and sets the time to first token.
 
         Args:
-            llm: What reads.
+            llm: Language model.
             tokens: The prompt.
-            cache: What was read before; it stays as it is.
-            kv: How keys and values are kept: as the model computes, or as int8 with a scale a token and head.
-            chunk: How many tokens run through the network at once.
-            reuse: Begin with what the model has read before of the same tokens, also in other runs, and keep what it reads.
+            cache: KV cache to continue from; it is not changed.
+            kv: Storage of keys and values: the model's dtype, or int8 with a scale per token and head.
+            chunk: Tokens per forward pass.
+            reuse: Reuse cached prefixes of the same tokens, also from other runs, and cache the new ones.
         """
     def LTXAVTextEncoderLoader(
         self,
@@ -1504,8 +1503,8 @@ class Graph(Builder):
 
         Args:
             text_encoder: Gemma 3 12B: a folder in transformers' layout, a GGUF file, or ComfyUI's safetensors file.
-            ckpt_name: The model's checkpoint, which holds what comes behind it.
-            device: Where it computes.
+            ckpt_name: The model's checkpoint, for the text connectors.
+            device: Device to run on.
         """
     def LTXVAddGuide(
         self,
@@ -1520,19 +1519,19 @@ class Graph(Builder):
         frame_idx: int | Output[L['INT']] | Input = ...,
         strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _LTXVAddGuide:
-        """Lead a clip of LTX-Video by given frames at a time.
+        """Guide an LTX-Video video with frames at a given time.
 
-        Up to two latent frames of them stand behind the clip, where the network sees them at their time; LTXVCropGuides
-        takes them away again after sampling. What a longer guide has beyond replaces the clip's own.
+        The first two latent frames of a guide are appended after the video, with the positions of their time;
+        LTXVCropGuides removes them after sampling. Further latent frames replace the video's own.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            latent: The clip.
-            image: One picture, or 8n + 1 frames; scaled to cover the size and cut at the centre.
-            frame_idx: Where they begin, negative from the end; several frames begin at 0 or at 8n + 1.
-            strength: How closely they are followed.
+            latent: Video latent.
+            image: One image, or 8n + 1 frames; scaled to cover the size and cropped at the centre.
+            frame_idx: First frame of the guide, negative from the end; several frames start at 0 or 8n + 1.
+            strength: Strength of the guide.
         """
     def LTXVAudioVAEDecode(
         self,
@@ -1542,11 +1541,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         audio_vae: Output[L['VAE']] | Input,
     ) -> _LTXVAudioVAEDecode:
-        """Decode the latent of LTX-2's sound.
+        """Decode an audio latent of LTX-2.
 
         Args:
             samples: The latent.
-            audio_vae: Of LTXVAudioVAELoader.
+            audio_vae: Audio VAE from LTXVAudioVAELoader.
         """
     def LTXVAudioVAEEncode(
         self,
@@ -1556,11 +1555,11 @@ class Graph(Builder):
         audio: Output[L['AUDIO']] | Input,
         audio_vae: Output[L['VAE']] | Input,
     ) -> _LTXVAudioVAEEncode:
-        """Encode sound for LTX-2; it is brought to the rate that the VAE reads.
+        """Encode audio for LTX-2; it is resampled to the VAE's rate.
 
         Args:
-            audio: The sound, of one channel or two.
-            audio_vae: Of LTXVAudioVAELoader.
+            audio: Audio with one or two channels.
+            audio_vae: Audio VAE from LTXVAudioVAELoader.
         """
     def LTXVAudioVAELoader(
         self,
@@ -1569,7 +1568,7 @@ class Graph(Builder):
         *,
         ckpt_name: str | Path | Output[L['COMBO', 'STRING']] | Input,
     ) -> _LTXVAudioVAELoader:
-        """Load what LTX-2 makes sound with: the VAE of spectrograms, and the vocoder.
+        """Load LTX-2's audio VAE (of spectrograms) and vocoder.
 
         Args:
             ckpt_name: The model's checkpoint, a file or a folder.
@@ -1582,11 +1581,11 @@ class Graph(Builder):
         video_latent: Output[L['LATENT']] | Input,
         audio_latent: Output[L['LATENT']] | Input,
     ) -> _LTXVConcatAVLatent:
-        """Join the latents of a clip and of its sound, for LTX-2, which makes both together.
+        """Join the latents of a video and its audio, which LTX-2 samples together.
 
         Args:
-            video_latent: The clip.
-            audio_latent: The sound.
+            video_latent: Video latent.
+            audio_latent: Audio latent.
         """
     def LTXVConditioning(
         self,
@@ -1597,11 +1596,11 @@ class Graph(Builder):
         negative: Output[L['CONDITIONING']] | Input,
         frame_rate: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _LTXVConditioning:
-        """Tell LTX-Video how many frames a second its clip is to have.
+        """Set the frame rate of LTX-Video's conditioning.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             frame_rate: Frames a second.
         """
     def LTXVCropGuides(
@@ -1613,12 +1612,12 @@ class Graph(Builder):
         negative: Output[L['CONDITIONING']] | Input,
         latent: Output[L['LATENT']] | Input,
     ) -> _LTXVCropGuides:
-        """Take the guides of LTXVAddGuide away again, after sampling.
+        """Remove the guides of LTXVAddGuide after sampling.
 
         Args:
-            positive: The conditioning with the guides.
-            negative: The other one.
-            latent: The clip with the guides behind it.
+            positive: Positive conditioning with the guides.
+            negative: Negative conditioning with the guides.
+            latent: Video latent with the guides appended.
         """
     def LTXVDualCFGGuider(
         self,
@@ -1631,14 +1630,14 @@ class Graph(Builder):
         video_cfg: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         audio_cfg: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _LTXVDualCFGGuider:
-        """Follow a conditioning and keep away from another, with one scale for the clip and another for its sound.
+        """Classifier-free guidance with separate scales for video and audio.
 
         Args:
-            model: LTX-2's network.
-            positive: What is to be seen and heard.
-            negative: What is not to.
-            video_cfg: As in CFGGuider, for the clip.
-            audio_cfg: The same for the sound; where both are 1 the negative is not used.
+            model: LTX-2 model.
+            positive: Positive conditioning.
+            negative: Negative conditioning.
+            video_cfg: Guidance scale of the video.
+            audio_cfg: Guidance scale of the audio; if both are 1 the negative is not used.
         """
     def LTXVEmptyLatentAudio(
         self,
@@ -1650,13 +1649,13 @@ class Graph(Builder):
         frame_rate: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _LTXVEmptyLatentAudio:
-        """Make an empty latent of sound, as long as a clip.
+        """Make an empty audio latent for a video's length.
 
         Args:
-            audio_vae: Of LTXVAudioVAELoader.
-            frames_number: How many frames the clip has.
+            audio_vae: Audio VAE from LTXVAudioVAELoader.
+            frames_number: Frames of the video.
             frame_rate: Frames a second.
-            batch_size: How many.
+            batch_size: Number of latents.
         """
     def LTXVImgToVideo(
         self,
@@ -1673,18 +1672,18 @@ class Graph(Builder):
         batch_size: int | Output[L['INT']] | Input = ...,
         strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _LTXVImgToVideo:
-        """Let a clip begin with given pictures, for LTX-Video.
+        """Start a video with images, for LTX-Video.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            image: The first frames; scaled to cover the size and cut at the centre.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 9, 17, ...
-            batch_size: How many clips.
-            strength: How far the given frames are kept: 1 as they are, 0 not at all.
+            image: First frames; scaled to cover the size and cropped at the centre.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 9, 17, ...
+            batch_size: Number of videos.
+            strength: How much of the given frames is kept: 1 all, 0 nothing.
         """
     def LTXVImgToVideoInplace(
         self,
@@ -1697,14 +1696,14 @@ class Graph(Builder):
         strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
         bypass: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _LTXVImgToVideoInplace:
-        """Let the clip of a latent begin with given pictures.
+        """Start the video of a latent with images.
 
         Args:
             vae: The model's VAE.
-            image: The first frames; scaled to cover the size and cut at the centre.
-            latent: The clip.
-            strength: How far the given frames are kept: 1 as they are, 0 not at all.
-            bypass: Leave the latent as it is.
+            image: First frames; scaled to cover the size and cropped at the centre.
+            latent: Video latent.
+            strength: How much of the given frames is kept: 1 all, 0 nothing.
+            bypass: Return the latent unchanged.
         """
     def LTXVLatentUpsampler(
         self,
@@ -1715,11 +1714,11 @@ class Graph(Builder):
         upscale_model: Output[L['LATENT_UPSCALE_MODEL']] | Input,
         vae: Output[L['VAE']] | Input,
     ) -> _LTXVLatentUpsampler:
-        """Upscale the latent of an LTX-Video clip, in size or in time, as its network does.
+        """Upscale an LTX-Video latent in size or in time, depending on the upscaler.
 
         Args:
-            samples: The clip.
-            upscale_model: The network.
+            samples: Video latent.
+            upscale_model: Upscaler.
             vae: The model's VAE.
         """
     def LTXVPreprocess(
@@ -1730,13 +1729,13 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         img_compression: int | Output[L['INT']] | Input = ...,
     ) -> _LTXVPreprocess:
-        """Let pictures look like frames of a compressed clip, which is what LTX-Video was trained with.
+        """Compress images like video frames, which LTX-Video was trained on.
 
-        A clean still makes it give clips that do not move.
+        Clean stills lead to videos without motion.
 
         Args:
-            image: The pictures; odd sides lose their last row or column.
-            img_compression: The quantizer (CRF) of h264: 0 leaves the pictures as they are, beyond 51 is 51.
+            image: Images; odd sides lose the last row or column.
+            img_compression: CRF of h264: 0 changes nothing, above 51 is 51.
         """
     def LTXVScheduler(
         self,
@@ -1750,15 +1749,15 @@ class Graph(Builder):
         terminal: float | Output[L['FLOAT', 'INT']] | Input = ...,
         latent: None | Output[L['LATENT']] | Input = ...,
     ) -> _LTXVScheduler:
-        """Spread LTX-Video's noise levels over steps: the larger the clip, the more of them lie at high noise.
+        """Compute LTX-Video's sigmas: larger videos get more steps at high noise.
 
         Args:
-            steps: How many steps.
-            max_shift: Shift of a clip of 4096 tokens.
-            base_shift: Shift of a clip of 1024 tokens.
-            stretch: Whether the levels are stretched so that the last one before 0 is terminal.
-            terminal: That level.
-            latent: The clip; without it, one of 4096 tokens.
+            steps: Number of steps.
+            max_shift: Shift of a video of 4096 tokens.
+            base_shift: Shift of a video of 1024 tokens.
+            stretch: Stretch the sigmas so that the last one before 0 is `terminal`.
+            terminal: Last sigma before 0.
+            latent: Video latent; without it, 4096 tokens.
         """
     def LTXVSeparateAVLatent(
         self,
@@ -1767,10 +1766,10 @@ class Graph(Builder):
         *,
         av_latent: Output[L['LATENT']] | Input,
     ) -> _LTXVSeparateAVLatent:
-        """Take the latent of a clip with sound apart.
+        """Split a joint latent into video and audio.
 
         Args:
-            av_latent: Of LTXVConcatAVLatent, or what a sampler made of it.
+            av_latent: Joint latent of LTXVConcatAVLatent, sampled or not.
         """
     def LatentFromBatch(
         self,
@@ -1781,12 +1780,12 @@ class Graph(Builder):
         batch_index: int | Output[L['INT']] | Input = ...,
         length: int | Output[L['INT']] | Input = ...,
     ) -> _LatentFromBatch:
-        """Take items out of a batch; they keep the noise they have in the batch, so each can be made again alone.
+        """Take items out of a batch; they keep their noise, so each can be sampled again alone.
 
         Args:
             samples: The latent.
-            batch_index: The first item to take, from 0; beyond the end it is the last.
-            length: How many to take, at most.
+            batch_index: First item, from 0; clamped to the last.
+            length: Largest number of items.
         """
     def LatentUpscale(
         self,
@@ -1803,10 +1802,10 @@ class Graph(Builder):
 
         Args:
             samples: The latent.
-            upscale_method: How new values are made of old ones; bislerp turns their direction and blends their length.
-            width: Of the picture, in pixels; 0 keeps the shape of the picture.
-            height: Of the picture, in pixels; 0 keeps the shape of the picture.
-            crop: center cuts what does not fit the new shape instead of stretching it.
+            upscale_method: Interpolation; bislerp interpolates direction (slerp) and length.
+            width: Image width in pixels; 0 keeps the aspect ratio.
+            height: Image height in pixels; 0 keeps the aspect ratio.
+            crop: center crops to the new aspect ratio instead of stretching.
         """
     def LatentUpscaleModelLoader(
         self,
@@ -1827,10 +1826,10 @@ class Graph(Builder):
         *,
         audio: str | Path | Output[L['COMBO', 'STRING']] | Input,
     ) -> _LoadAudio:
-        """Load sound: all channels at the rate of the file.
+        """Load audio: all channels at the file's sample rate.
 
         Args:
-            audio: Name of a file among the inputs, of sound or a clip; of several tracks the first counts.
+            audio: Name of a file among the inputs, audio or video; the first of several tracks is used.
         """
     def LoadImage(
         self,
@@ -1839,11 +1838,11 @@ class Graph(Builder):
         *,
         image: str | Path | Output[L['COMBO', 'STRING']] | Input,
     ) -> _LoadImage:
-        """Load a picture: its colours as RGB, and where it is transparent as a mask of the same size.
+        """Load an image as RGB, and its transparency as a mask of the same size.
 
-        The mask is 1 - alpha, all 0 if the picture has no alpha; the colours below transparent parts are kept. The
-        camera's orientation tag is applied, colour profiles are not. 16 bits a channel are kept. Frames of an animation,
-        and pages of one size, become a batch. What is not kept is said in a warning.
+        The mask is 1 - alpha, all 0 if the image has no alpha; colours of transparent pixels are kept. The
+        EXIF orientation is applied, colour profiles are not. 16 bits per channel are kept. Frames of an animation, and
+        pages of one size, become a batch. A warning names what is lost.
 
         Args:
             image: Name of a file among the inputs.
@@ -1856,11 +1855,11 @@ class Graph(Builder):
         image: str | Path | Output[L['COMBO', 'STRING']] | Input,
         channel: L['alpha', 'red', 'green', 'blue'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _LoadImageMask:
-        """Load one channel of a picture as a mask.
+        """Load one channel of an image as a mask.
 
         Args:
             image: Name of a file among the inputs.
-            channel: A colour as it is; alpha turned round (1 where transparent), all 0 if the picture has none.
+            channel: A colour as it is; alpha inverted (1 where transparent), all 0 if the image has none.
         """
     def LoadLLM(
         self,
@@ -1876,9 +1875,9 @@ class Graph(Builder):
 
         Args:
             llm_name: A folder in transformers' layout, a GGUF file, `org/name` in the local hub cache, or `embedded/...`.
-            device: Where it computes.
-            quantize: Keep weights of linear layers in 8 or 4 bits; those that are packed already stay as they are.
-            packed: Of a GGUF file: `fast` brings 4- and 8-bit weights, with the same values, into the order in which one token is computed fastest; `mapped` leaves them in the file, for less memory and slower replies.
+            device: Device to run on.
+            quantize: Quantize linear layers to 8 or 4 bits; layers that are quantized in the file stay as they are.
+            packed: For GGUF files: `fast` repacks 4- and 8-bit weights, with the same values, for fast decoding; `mapped` leaves them memory-mapped in the file: less memory, slower replies.
         """
     def LoadVideo(
         self,
@@ -1887,10 +1886,10 @@ class Graph(Builder):
         *,
         file: str | Path | Output[L['COMBO', 'STRING']] | Input,
     ) -> _LoadVideo:
-        """Load a clip: each picture once and in order, upright, with its transparency and its sound.
+        """Load a video: frames in order, upright, with transparency and audio.
 
-        Frames are decoded when a node asks for them. A file whose pictures last unequally (variable frame rate) gets its
-        average rate: frame k shows what is on the screen at the middle of its time, so length and sound stay in step.
+        Frames are decoded lazily. A file with a variable frame rate gets its average rate: frame k is the image on screen
+        at the middle of its time, so length and audio stay in sync.
 
         Args:
             file: Name of a file among the inputs: MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG.
@@ -1905,13 +1904,13 @@ class Graph(Builder):
         bias: float | Output[L['FLOAT', 'INT']] | Input = ...,
         sampling: None | Output[L['SAMPLING']] | Input = ...,
     ) -> _LogitBias:
-        """Make tokens likelier or less likely: those that the words begin with, at a beginning and after a space.
+        """Add a bias to the first token of each word, at the start of a text and after a space.
 
         Args:
-            llm: Whose tokens are meant.
-            words: One a line.
+            llm: Language model whose tokenizer is used.
+            words: One word a line.
             bias: Added to the logits of those tokens; -100 forbids them.
-            sampling: What it is added to.
+            sampling: Sampling parameters to extend.
         """
     def LoraLoader(
         self,
@@ -1925,15 +1924,15 @@ class Graph(Builder):
         strength_clip: float | Output[L['FLOAT', 'INT']] | Input = ...,
         allow_partial: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _LoraLoader:
-        """Add a LoRA to a model and its text encoders. Weights stay as they are; several LoRAs add up.
+        """Add a LoRA to a model and its text encoders. Weights are not changed; several LoRAs add up.
 
         Args:
             model: Diffusion model.
             clip: Text encoders.
             lora_name: A LoRA file in any of the usual key styles.
-            strength_model: How strongly the model changes; 0 is none, negative the reverse.
-            strength_clip: How strongly the text encoders change.
-            allow_partial: Leave out keys that fit nothing, with a warning, instead of refusing the file.
+            strength_model: Strength on the model; 0 is none, negative inverts it.
+            strength_clip: Strength on the text encoders.
+            allow_partial: Skip keys that match no layer, with a warning, instead of failing.
         """
     def LoraLoaderModelOnly(
         self,
@@ -1945,13 +1944,13 @@ class Graph(Builder):
         strength_model: float | Output[L['FLOAT', 'INT']] | Input = ...,
         allow_partial: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _LoraLoaderModelOnly:
-        """Add a LoRA to a model. Weights stay as they are; several LoRAs add up.
+        """Add a LoRA to a model. Weights are not changed; several LoRAs add up.
 
         Args:
             model: Diffusion model.
             lora_name: A LoRA file in any of the usual key styles.
-            strength_model: How strongly the model changes; 0 is none, negative the reverse.
-            allow_partial: Leave out keys that fit nothing, with a warning, instead of refusing the file.
+            strength_model: Strength on the model; 0 is none, negative inverts it.
+            allow_partial: Skip keys that match no layer, with a warning, instead of failing.
         """
     def ManualSigmas(
         self,
@@ -1960,10 +1959,10 @@ class Graph(Builder):
         *,
         sigmas: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _ManualSigmas:
-        """Give the noise levels by hand.
+        """Set the noise levels by hand.
 
         Args:
-            sigmas: Numbers that fall, separated by commas or spaces; to finish the picture the last is 0.
+            sigmas: Decreasing numbers, separated by commas or spaces; the last is 0 for a fully denoised result.
         """
     def MaskComposite(
         self,
@@ -1979,11 +1978,11 @@ class Graph(Builder):
         """Combine two masks.
 
         Args:
-            destination: Gives the size.
-            source: What is combined with it; what sticks out is cut.
+            destination: First mask; sets the size.
+            source: Second mask, cut at the border.
             x: Column of the source's left edge.
             y: Row of the source's top edge.
-            operation: What is done pixel by pixel; and, or, xor round to 0 or 1 first.
+            operation: Operation per pixel; and, or, xor round to 0 or 1 first.
         """
     def MaskPreview(
         self,
@@ -1992,10 +1991,10 @@ class Graph(Builder):
         *,
         mask: Output[L['MASK']] | Input,
     ) -> _MaskPreview:
-        """Show a mask: it is saved for a while in the folder of temporary files.
+        """Preview a mask: it is saved in the folder of temporary files.
 
         Args:
-            mask: What to show.
+            mask: Mask to show.
         """
     def MaskToImage(
         self,
@@ -2004,7 +2003,7 @@ class Graph(Builder):
         *,
         mask: Output[L['MASK']] | Input,
     ) -> _MaskToImage:
-        """Show a mask as a gray RGB picture.
+        """Show a mask as a gray RGB image.
 
         Args:
             mask: White where it is 1.
@@ -2022,16 +2021,16 @@ class Graph(Builder):
         image: None | Output[L['IMAGE']] | Input = ...,
         audio: None | Output[L['AUDIO']] | Input = ...,
     ) -> _MiniMaxH3AddGuide:
-        """Lead a clip by a picture, a short clip or a sound at a frame.
+        """Guide a video with an image, a short video or audio at a frame.
 
         Args:
-            positive: What is to be seen.
-            latent: The clip's.
-            frame_idx: Where it begins; negative from the end.
-            vae: The VAE of the clip, for pictures.
-            audio_vae: The VAE of the sound, for sound.
-            image: A picture, or 5, 22, 39, ... frames; scaled to cover the size and cut at the centre.
-            audio: A sound, cut at the clip's end.
+            positive: Positive conditioning: what to show.
+            latent: Joint latent of the video.
+            frame_idx: First frame of the guide; negative from the end.
+            vae: Video VAE, for images.
+            audio_vae: Audio VAE, for audio.
+            image: An image, or 5, 22, 39, ... frames; scaled to cover the size and cropped at the centre.
+            audio: Audio, cut at the video's end.
         """
     def MiniMaxH3ImageToVideo(
         self,
@@ -2047,17 +2046,17 @@ class Graph(Builder):
         first_frame: None | Output[L['IMAGE']] | Input = ...,
         last_frame: None | Output[L['IMAGE']] | Input = ...,
     ) -> _MiniMaxH3ImageToVideo:
-        """Begin a clip with sound: from a prompt alone, or with a first or last picture, or both.
+        """Set up a video with audio from a prompt, optionally with a first or last image.
 
         Args:
-            clip: The text encoder, which sees the pictures too.
-            vae: The VAE of the clip.
-            prompt: What is to be seen and heard; pictures are `<Picture 1>`, `<Picture 2>` in it.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames, 24 a second: 5, 22, 39, ...
-            first_frame: What the clip begins with; scaled to the size.
-            last_frame: What it ends with; scaled to cover the size and cut at the centre.
+            clip: Text encoder, which also reads the images.
+            vae: Video VAE.
+            prompt: Prompt for video and audio; images are `<Picture 1>`, `<Picture 2>` in it.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames, 24 a second: 5, 22, 39, ...
+            first_frame: First frame; scaled to the size.
+            last_frame: Last frame; scaled to cover the size and cropped at the centre.
         """
     def MiniMaxH3ReferenceToVideo(
         self,
@@ -2077,17 +2076,17 @@ class Graph(Builder):
         vae: None | Output[L['VAE']] | Input = ...,
         audio_vae: None | Output[L['VAE']] | Input = ...,
     ) -> _MiniMaxH3ReferenceToVideo:
-        """Begin a clip with sound after references, for MiniMax-H3's models of references (ref2va).
+        """Set up a video with audio from references, for MiniMax-H3's reference models (ref2va).
 
         Args:
-            clip: The text encoder, which sees the pictures and videos too.
-            prompt: What is to be seen and heard; references are `<Picture 1>`, `<Video 1>`, `<Audio 1>` in it. The sound of a video counts before the sounds that stand alone.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames, 24 a second: 5, 22, 39, ...
-            ref_image_size: Pictures are made no larger than the clip's area, or than 2048 pixels on the shorter side (max).
-            vae: The VAE of the clip; without it only the text encoder sees references.
-            audio_vae: The VAE of the sound; without it references are not heard.
+            clip: Text encoder, which also reads the images and videos.
+            prompt: Prompt for video and audio; references are `<Picture 1>`, `<Video 1>`, `<Audio 1>` in it. Audio of videos is numbered before other audio.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames, 24 a second: 5, 22, 39, ...
+            ref_image_size: Largest reference: the video's area (match), or 2048 pixels on the shorter side (max).
+            vae: Video VAE; without it only the text encoder reads image references.
+            audio_vae: Audio VAE; without it audio references are not used.
         """
     def MiniMaxH3SigmaShift(
         self,
@@ -2098,12 +2097,12 @@ class Graph(Builder):
         shift_video: float | Output[L['FLOAT', 'INT']] | Input = ...,
         shift_audio: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _MiniMaxH3SigmaShift:
-        """Set the shifts of the noise levels of clip and sound.
+        """Set the shifts of the noise levels of video and audio.
 
         Args:
-            model: The model to set.
-            shift_video: a in sigma = a t / (1 + (a - 1) t) of the clip: above 1 more of the steps lie at high noise.
-            shift_audio: The same of the sound.
+            model: Model to patch.
+            shift_video: a in sigma = a t / (1 + (a - 1) t) of the video: above 1 puts more steps at high noise.
+            shift_audio: The same for audio.
         """
     def ModelSamplingFlux(
         self,
@@ -2116,14 +2115,14 @@ class Graph(Builder):
         width: int | L['auto'] | Output[L['INT']] | Input = ...,
         height: int | L['auto'] | Output[L['INT']] | Input = ...,
     ) -> _ModelSamplingFlux:
-        """Set the noise levels of FLUX for a size of picture: the more pixels, the more time at high noise.
+        """Set the shift of FLUX for an image size: more pixels, more steps at high noise.
 
         Args:
-            model: The model to set.
-            max_shift: mu of a picture of 4096 tokens (1024 x 1024 pixels).
-            base_shift: mu of a picture of 256 tokens (256 x 256 pixels).
-            width: Of the picture, in pixels.
-            height: Of the picture, in pixels.
+            model: Model to patch.
+            max_shift: mu of an image of 4096 tokens (1024 x 1024 pixels).
+            base_shift: mu of an image of 256 tokens (256 x 256 pixels).
+            width: Image width in pixels.
+            height: Image height in pixels.
         """
     def ModelSamplingLTXV(
         self,
@@ -2135,13 +2134,13 @@ class Graph(Builder):
         base_shift: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         latent: None | Output[L['LATENT']] | Input = ...,
     ) -> _ModelSamplingLTXV:
-        """Set the noise levels of LTX-Video for a size of clip.
+        """Set the shift of LTX-Video for a video size.
 
         Args:
-            model: The model to set.
-            max_shift: Shift of a clip of 4096 tokens.
-            base_shift: Shift of a clip of 1024 tokens.
-            latent: The clip; without it, one of 4096 tokens.
+            model: Model to patch.
+            max_shift: Shift of a video of 4096 tokens.
+            base_shift: Shift of a video of 1024 tokens.
+            latent: Video latent; without it, 4096 tokens.
         """
     def ModelSamplingSD3(
         self,
@@ -2154,8 +2153,8 @@ class Graph(Builder):
         """Set the shift of a flow model's noise levels.
 
         Args:
-            model: The model to set.
-            shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+            model: Model to patch.
+            shift: a in sigma = a t / (1 + (a - 1) t): above 1 puts more steps at high noise.
         """
     def ParseReply(
         self,
@@ -2166,12 +2165,12 @@ class Graph(Builder):
         thinking_begun: bool | Output[L['BOOLEAN']] | Input = ...,
         tools: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _ParseReply:
-        """Take a reply apart: what the model thought, what it answers, and the tools it calls (a JSON list).
+        """Parse a reply into thinking, answer and tool calls (a JSON list).
 
         Args:
-            text: What the model wrote.
-            thinking_begun: The prompt ended inside thinking, so that all is thinking up to its end: link ChatTemplate's or TextGenerate's output. Without it an end of thinking counts only behind a beginning.
-            tools: Functions that the model may call, as ChatTemplate has them. Parameters between tags are of the types that their schemas say; without schemas they are texts.
+            text: The reply.
+            thinking_begun: The prompt ended inside thinking, so the reply starts with it: connect ChatTemplate's or TextGenerate's output. Otherwise an end tag counts only after a start tag.
+            tools: Functions that the model may call, as in ChatTemplate. Parameters between tags get the types of their schemas; without schemas they are strings.
         """
     def PreviewAny(
         self,
@@ -2185,7 +2184,7 @@ class Graph(Builder):
         Text is shown as it is, numbers as Python writes them, lists and mappings as JSON, tensors by shape and range.
 
         Args:
-            source: What to show.
+            source: Value to show.
         """
     def PreviewImage(
         self,
@@ -2194,10 +2193,10 @@ class Graph(Builder):
         *,
         images: Output[L['IMAGE']] | Input,
     ) -> _PreviewImage:
-        """Show pictures: they are saved for a while in the folder of temporary files.
+        """Preview images: they are saved in the folder of temporary files.
 
         Args:
-            images: What to show.
+            images: Images to show.
         """
     def PrimitiveBoolean(
         self,
@@ -2281,14 +2280,14 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         format: L['q8', 'fp8', 'w4'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _QuantizeModel:
-        """Quantize the linear layers of a diffusion network, all but the fragile ones.
+        """Quantize the linear layers of a diffusion network, except fragile ones.
 
-        LoRAs act as before, whether they come before or after. To quantize while loading, which needs less memory, use
+        LoRAs work before and after this node. To quantize while loading, which needs less memory, use
         `pipegraph run --quantize`.
 
         Args:
             model: Diffusion model.
-            format: q8 is 8-bit integers, rotated, a scale for each row; fp8 is 8-bit floats, a scale for each row; w4 is 4 bits, a scale and an offset for 32 columns.
+            format: q8: int8, rotated, one scale per row; fp8: 8-bit floats, one scale per row; w4: 4 bits, a scale and an offset per 32 columns.
         """
     def RandomNoise(
         self,
@@ -2297,10 +2296,10 @@ class Graph(Builder):
         *,
         noise_seed: int | None | Output[L['INT']] | Input = ...,
     ) -> _RandomNoise:
-        """Noise of a seed.
+        """Noise from a seed.
 
         Args:
-            noise_seed: The same seed is the same noise on every device.
+            noise_seed: Seed; the same seed gives the same noise on every device.
         """
     def RepeatImageBatch(
         self,
@@ -2310,11 +2309,11 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         amount: int | Output[L['INT']] | Input = ...,
     ) -> _RepeatImageBatch:
-        """Repeat a batch of pictures.
+        """Repeat a batch of images.
 
         Args:
-            image: What to repeat.
-            amount: How many times.
+            image: Images to repeat.
+            amount: Number of repetitions.
         """
     def RepeatLatentBatch(
         self,
@@ -2324,11 +2323,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         amount: int | Output[L['INT']] | Input = ...,
     ) -> _RepeatLatentBatch:
-        """Repeat a batch, each copy with noise of its own.
+        """Repeat a batch; each copy gets its own noise.
 
         Args:
             samples: The latent.
-            amount: How many times it is there afterwards.
+            amount: Number of repetitions.
         """
     def ResizeImageMaskNode(
         self,
@@ -2339,21 +2338,21 @@ class Graph(Builder):
         resize_type: L['scale dimensions', 'scale by multiplier', 'scale longer dimension', 'scale shorter dimension', 'scale width', 'scale height', 'scale total pixels', 'match size', 'scale to multiple'] | Output[L['COMBO', 'STRING']] | Input = ...,
         scale_method: L['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _ResizeImageMaskNode:
-        """Resize pictures or masks; other sides follow from the aspect ratio.
+        """Resize images or masks; other sides follow from the aspect ratio.
 
         Args:
-            input: What to resize.
-            resize_type: What the new size is told by.
+            input: Images or masks to resize.
+            resize_type: How the new size is set.
             resize_type.width: New width in pixels; 0 follows from the height.
-            resize_type.height: New height in pixels; 0 follows from the width; two of 0 leave all as it is.
-            resize_type.crop: center cuts what the new aspect ratio does not hold, disabled squeezes.
+            resize_type.height: New height in pixels; 0 follows from the width; 0 and 0 change nothing.
+            resize_type.crop: center crops to the new aspect ratio, disabled squeezes.
             resize_type.multiplier: New width divided by old width.
             resize_type.longer_size: New length of the longer side in pixels.
             resize_type.shorter_size: New length of the shorter side in pixels.
             resize_type.megapixels: Pixels to reach, in units of 1024 * 1024.
-            resize_type.multiple: Sides become multiples of it: the nearest (1 if left out) for `scale total pixels`; the next smaller (8 if left out) for `scale to multiple`, where what is too much is cut at the centre.
-            resize_type.match: Pictures or masks of the wanted size.
-            scale_method: How new pixels are made from old ones; only area and lanczos smooth when they shrink.
+            resize_type.multiple: Sides become multiples of it: the nearest (default 1) for `scale total pixels`; the next smaller (default 8) for `scale to multiple`, which crops at the centre.
+            resize_type.match: Images or masks of the wanted size.
+            scale_method: Interpolation; only area and lanczos antialias when shrinking.
         """
     def ResolutionSelector(
         self,
@@ -2364,12 +2363,12 @@ class Graph(Builder):
         megapixels: float | Output[L['FLOAT', 'INT']] | Input = ...,
         multiple: int | Output[L['INT']] | Input = ...,
     ) -> _ResolutionSelector:
-        """Tell the size of a picture of so many pixels.
+        """Compute width and height from aspect ratio and pixel count.
 
         Args:
             aspect_ratio: Width to height.
-            megapixels: How many times 1024 x 1024 pixels, about.
-            multiple: Of which both sides are multiples, the nearest.
+            megapixels: Pixels in units of 1024 * 1024, approximately.
+            multiple: Both sides are rounded to multiples of it.
         """
     def SamplerARVideo(
         self,
@@ -2380,14 +2379,14 @@ class Graph(Builder):
         window: int | Output[L['INT']] | Input = ...,
         sink: int | Output[L['INT']] | Input = ...,
     ) -> _SamplerARVideo:
-        """Make a clip block by block, each seeing the finished ones before it, with a causal Wan model.
+        """Sample a video block by block with a causal Wan model; each block attends to the blocks before it.
 
-        Every block goes through all sigmas, which end at 0; each step is a prediction that is noised again (as `lcm`).
+        Every block runs through all sigmas, which end at 0; each step renoises the prediction (as `lcm`).
 
         Args:
-            num_frame_per_block: Latent frames made at a time, as the model was trained: 3 for Self Forcing and CausVid, 1 for framewise models.
-            window: Latent frames a block sees at most, its own and the sink's included; 0: all. With a window, time and memory a block do not grow with the clip's length.
-            sink: First latent frames that every block sees, whatever the window.
+            num_frame_per_block: Latent frames per block, as in training: 3 for Self Forcing and CausVid, 1 for framewise models.
+            window: Latent frames a block attends to, including its own and the sink; 0: all. With a window, time and memory per block do not grow with the video's length.
+            sink: First latent frames that every block attends to.
         """
     def SamplerCustom(
         self,
@@ -2404,18 +2403,18 @@ class Graph(Builder):
         noise_seed: int | None | Output[L['INT']] | Input = ...,
         cfg: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SamplerCustom:
-        """Sample with a sampler and sigmas of one's own.
+        """Sample with a given sampler and sigmas.
 
         Args:
-            model: The network that removes the noise.
+            model: Diffusion model.
             add_noise: Whether noise is added first.
-            noise_seed: Of the noise; item i of a batch has noise of its own.
-            cfg: How far to go from the negative prediction towards the positive and beyond; at 1 the negative is not used.
-            positive: What is to be seen.
-            negative: What is not to be seen.
-            sampler: How a step is made of predictions.
-            sigmas: The noise levels, falling.
-            latent_image: What to start from; an empty latent gives the size.
+            noise_seed: Seed of the noise; each batch item has its own noise.
+            cfg: Guidance scale; at 1 the negative is not used.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            sampler: The sampler.
+            sigmas: Decreasing noise levels.
+            latent_image: Latent to start from; an empty one sets the size only.
         """
     def SamplerCustomAdvanced(
         self,
@@ -2428,14 +2427,14 @@ class Graph(Builder):
         sigmas: Output[L['SIGMAS']] | Input,
         latent_image: Output[L['LATENT']] | Input,
     ) -> _SamplerCustomAdvanced:
-        """Sample with parts that are all nodes of their own.
+        """Sample with noise, guider, sampler and sigmas from nodes.
 
         Args:
-            noise: What the noise is drawn from.
-            guider: The model and what it is to follow.
-            sampler: How a step is made of predictions.
-            sigmas: The noise levels, falling.
-            latent_image: What to start from; an empty latent gives the size.
+            noise: Noise source.
+            guider: Model and conditioning.
+            sampler: The sampler.
+            sigmas: Decreasing noise levels.
+            latent_image: Latent to start from; an empty one sets the size only.
         """
     def SamplerEulerAncestral(
         self,
@@ -2445,11 +2444,11 @@ class Graph(Builder):
         eta: float | Output[L['FLOAT', 'INT']] | Input = ...,
         s_noise: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SamplerEulerAncestral:
-        """Choose Euler's steps with fresh noise in each.
+        """Choose the ancestral Euler sampler.
 
         Args:
-            eta: How much of the noise is new: 0 none, as euler; 1 as euler_ancestral.
-            s_noise: The new noise is multiplied by it.
+            eta: Share of fresh noise: 0 as euler, 1 as euler_ancestral.
+            s_noise: Factor of the fresh noise.
         """
     def SamplingParams(
         self,
@@ -2467,19 +2466,19 @@ class Graph(Builder):
         stop: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         stop_ids: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _SamplingParams:
-        """How the next token is chosen. The seed and the length belong to the node that decodes.
+        """Set how the next token is sampled. Seed and length are inputs of the node that decodes.
 
         Args:
-            temperature: 0 takes the likeliest token; 1 draws as the model says; more is more daring.
-            top_k: Draw among so many likeliest tokens; 0: all.
-            top_p: Draw among the fewest likeliest tokens that have this probability together; 1: all.
-            min_p: Draw among tokens at least this many times as likely as the likeliest; 0: all.
-            repetition_penalty: Makes what prompt and reply hold less likely; 1: off.
-            presence_penalty: Taken off the logits of tokens that the reply holds; 0: off.
-            frequency_penalty: The same for each time that the reply holds them; 0: off.
-            min_tokens: The reply does not end by an id before so many tokens; a text of `stop` ends it all the same.
-            stop: Texts that end a reply and are left out of it, one a line; `\\n` is a line break.
-            stop_ids: Ids that end a reply besides the model's own, with commas between them.
+            temperature: 0 is greedy; 1 samples the model's distribution; higher is more random.
+            top_k: Sample from this many likeliest tokens; 0: all.
+            top_p: Sample from the smallest set of tokens with this total probability; 1: all.
+            min_p: Sample from tokens with at least this fraction of the highest probability; 0: all.
+            repetition_penalty: Penalty on tokens of the prompt and the reply; 1: off.
+            presence_penalty: Subtracted from the logits of tokens in the reply; 0: off.
+            frequency_penalty: The same, for each occurrence in the reply; 0: off.
+            min_tokens: No end by a stop id before this many tokens; a text of `stop` still ends the reply.
+            stop: Stop strings, one a line, left out of the reply; `\\n` is a line break.
+            stop_ids: Token ids that end a reply besides the model's own, separated by commas.
         """
     def SaveAnimatedPNG(
         self,
@@ -2491,13 +2490,13 @@ class Graph(Builder):
         fps: float | Output[L['FLOAT', 'INT']] | Input = ...,
         compress_level: int | Output[L['INT']] | Input = ...,
     ) -> _SaveAnimatedPNG:
-        """Save pictures as an animated PNG, which keeps every pixel as it is.
+        """Save images as an animated PNG (lossless).
 
         Args:
             images: The frames.
             filename_prefix: Start of the file name, as for SaveImage.
-            fps: Frames a second; times are kept in milliseconds.
-            compress_level: How much time is spent on compression.
+            fps: Frames a second; rounded to milliseconds per frame.
+            compress_level: Compression effort.
         """
     def SaveAnimatedWEBP(
         self,
@@ -2511,15 +2510,15 @@ class Graph(Builder):
         quality: int | Output[L['INT']] | Input = ...,
         method: L['default', 'fastest', 'slowest'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _SaveAnimatedWEBP:
-        """Save pictures as an animated WebP.
+        """Save images as an animated WebP.
 
         Args:
             images: The frames.
             filename_prefix: Start of the file name, as for SaveImage.
-            fps: Frames a second; times are kept in milliseconds.
-            lossless: Keep every pixel as it is.
-            quality: Of the picture, or of the compression where it is lossless.
-            method: How much time is spent on compression.
+            fps: Frames a second; rounded to milliseconds per frame.
+            lossless: Lossless compression.
+            quality: Image quality, or compression effort if lossless.
+            method: Compression effort.
         """
     def SaveImage(
         self,
@@ -2529,13 +2528,13 @@ class Graph(Builder):
         images: Output[L['IMAGE']] | Input,
         filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _SaveImage:
-        """Save pictures as 8-bit PNG with the graph that made them inside.
+        """Save images as 8-bit PNG with the graph embedded.
 
-        Values are clipped to 0..1 and rounded to the nearest of 256 levels. A picture with values that are not finite is
-        not saved; the others of its batch are, then the run fails.
+        Values are clipped to 0..1 and rounded to the nearest of 256 levels. An image with non-finite values is not
+        saved; the others of its batch are, then the run fails.
 
         Args:
-            images: Pictures with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
+            images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
             filename_prefix: Start of the file names, may hold folders; `%width%`, `%height%`, `%batch_num%`, `%year%`, `%month%`, `%day%`, `%hour%`, `%minute%`, `%second%` and `%date:yyyy-MM-dd%` are filled in; `%n` is where the counter goes, else it goes to the end.
         """
     def SaveVideo(
@@ -2548,16 +2547,16 @@ class Graph(Builder):
         format: L['auto', 'mp4', 'webm', 'mkv', 'mov', 'gif', 'webp', 'apng', 'png'] | Output[L['COMBO', 'STRING']] | Input = ...,
         codec: L['auto', 'h264', 'h265', 'av1', 'vp9', 'prores', 'ffv1'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _SaveVideo:
-        """Save a clip with the graph that made it inside; frames go into the encoder one by one.
+        """Save a video with the graph embedded; frames are encoded one by one.
 
-        h264, h265, av1 and vp9 need even sides: an odd one gets its last row or column twice. Transparency is kept by vp9
-        in webm, prores, ffv1, webp, apng, gif and png. Where the encoder fails, the frames are kept as PNG files and the
-        run fails. Frames that hold NaN are black, and the run fails after saving.
+        h264, h265, av1 and vp9 need even sides: odd sides repeat the last row or column. Transparency is kept by vp9 in
+        webm, prores, ffv1, webp, apng, gif and png. If the encoder fails, frames are saved as PNG files and the run fails.
+        Frames with NaN are saved black, then the run fails.
 
         Args:
-            video: The clip.
+            video: The video.
             filename_prefix: Start of the file name, as for SaveImage.
-            format: mp4 if auto, or what holds the codec; png makes one file a frame.
+            format: auto: mp4, or the usual format of the codec; png: one file per frame.
             codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
         """
     def SaveWEBM(
@@ -2571,14 +2570,14 @@ class Graph(Builder):
         fps: float | Output[L['FLOAT', 'INT']] | Input = ...,
         crf: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SaveWEBM:
-        """Save pictures as a WebM clip.
+        """Save images as a WebM video.
 
         Args:
             images: The frames.
             filename_prefix: Start of the file name, as for SaveImage.
-            codec: How they are encoded.
+            codec: Video codec.
             fps: Frames a second.
-            crf: Quality: lower is better, and larger.
+            crf: Quality: lower is better, and a larger file.
         """
     def ScaleROPE(
         self,
@@ -2593,18 +2592,18 @@ class Graph(Builder):
         scale_t: float | Output[L['FLOAT', 'INT']] | Input = ...,
         shift_t: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _ScaleROPE:
-        """Let a Wan network take the tokens of a clip to lie farther apart, or elsewhere, than they do.
+        """Scale and shift the RoPE positions of a Wan network: position p becomes shift + scale p.
 
-        A token at p is taken to be at shift + scale p. The last such node counts.
+        If there are several such nodes, the last one is used.
 
         Args:
-            model: The model to change, of Wan.
-            scale_x: Of the columns.
-            shift_x: In tokens to the right.
-            scale_y: Of the rows.
-            shift_y: In tokens down.
-            scale_t: Of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer clip.
-            shift_t: In latent frames.
+            model: Wan model to patch.
+            scale_x: Scale of columns.
+            shift_x: Shift to the right in tokens.
+            scale_y: Scale of rows.
+            shift_y: Shift down in tokens.
+            scale_t: Scale of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer video.
+            shift_t: Shift in latent frames.
         """
     def SetLatentNoiseMask(
         self,
@@ -2614,11 +2613,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         mask: Output[L['MASK']] | Input,
     ) -> _SetLatentNoiseMask:
-        """Say where a sampler may paint; the rest of the latent stays as it is.
+        """Set the inpainting mask of a latent; samplers keep the rest.
 
         Args:
             samples: The latent.
-            mask: 1 where to paint anew, at any size.
+            mask: 1 where to inpaint, at any size.
         """
     def SkipLayerGuidanceDiT(
         self,
@@ -2633,16 +2632,16 @@ class Graph(Builder):
         end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
         rescaling_scale: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SkipLayerGuidanceDiT:
-        """Guide away from what the network makes without some of its layers: firmer structure for one call more a step.
+        """Skip-layer guidance: guide away from a prediction without some layers, for one more call per step.
 
         Args:
-            model: The model to guide.
-            double_layers: The layers to skip, counted from 0: 7, 8, 9. Networks with one kind of layers have double ones.
-            single_layers: The same of the single layers, where there are such.
-            scale: How far to go; 0 changes nothing.
-            start_percent: Part of the way from noise to picture where it begins.
-            end_percent: Where it ends.
-            rescaling_scale: How much of the contrast (standard deviation) that the positive prediction has is given back.
+            model: Model to patch.
+            double_layers: Layers to skip, from 0: 7, 8, 9. Networks with one kind of layers have double layers.
+            single_layers: The same for single layers, in networks that have them.
+            scale: Guidance scale; 0 changes nothing.
+            start_percent: Fraction of the sampling at which it starts.
+            end_percent: Fraction of the sampling at which it ends.
+            rescaling_scale: Share by which the standard deviation is rescaled to that of the positive prediction.
         """
     def SkipLayerGuidanceDiTSimple(
         self,
@@ -2655,14 +2654,14 @@ class Graph(Builder):
         start_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
         end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SkipLayerGuidanceDiTSimple:
-        """Let the negative prediction be made without some of the network's layers.
+        """Skip some layers in the negative prediction.
 
         Args:
-            model: The model to guide; at cfg 1 nothing changes.
-            double_layers: The layers to skip, counted from 0: 7, 8, 9. Networks with one kind of layers have double ones.
-            single_layers: The same of the single layers, where there are such.
-            start_percent: Part of the way from noise to picture where it begins.
-            end_percent: Where it ends.
+            model: Model to patch; at cfg 1 nothing changes.
+            double_layers: Layers to skip, from 0: 7, 8, 9. Networks with one kind of layers have double layers.
+            single_layers: The same for single layers, in networks that have them.
+            start_percent: Fraction of the sampling at which it starts.
+            end_percent: Fraction of the sampling at which it ends.
         """
     def SlidingTileAttention(
         self,
@@ -2677,20 +2676,20 @@ class Graph(Builder):
         window_height: int | Output[L['INT']] | Input = ...,
         window_width: int | Output[L['INT']] | Input = ...,
     ) -> _SlidingTileAttention:
-        """Let each part of a clip attend to the parts around it only: less work on long clips, and other results.
+        """Use sliding tile attention: less work on long videos, with different results.
 
-        The tokens of the clip are cut into tiles, and each tile sees a window of tiles around it. Networks of Wan and
-        HunyuanVideo; between clip and text attention is as it was. How far the results of attention are off at the first
-        step, and the share of the pairs that is computed, are said as a warning.
+        Video tokens are grouped into tiles, and each tile attends to a window of tiles around it. For Wan and HunyuanVideo;
+        attention between video and text is full. A warning gives the error of attention at the first step and the share of
+        pairs that is computed.
 
         Args:
-            model: The model to change.
-            tile_frames: Length of a tile in tokens; a token is a latent frame long.
-            tile_height: Height of a tile in tokens, each 16 pixels (32 of Wan 2.2 5B).
+            model: Model to patch.
+            tile_frames: Length of a tile in tokens; a token spans one latent frame.
+            tile_height: Height of a tile in tokens, 16 pixels each (32 for Wan 2.2 5B).
             tile_width: Width of a tile in tokens.
-            window_frames: How many tiles are seen along time; at the ends of the clip the window is moved inside.
-            window_height: How many tiles are seen from top to bottom.
-            window_width: How many tiles are seen from left to right.
+            window_frames: Window length in tiles; at the ends of the video the window is shifted inside.
+            window_height: Window height in tiles.
+            window_width: Window width in tiles.
         """
     def SolidMask(
         self,
@@ -2723,18 +2722,18 @@ class Graph(Builder):
         draft_tokens: int | Output[L['INT']] | Input = ...,
         when_cut: L['warn', 'fail'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _SpeculativeDecode:
-        """Write a reply with the help of a smaller model that guesses ahead; the distribution of replies stays the same.
+        """Decode a reply with a smaller draft model (speculative decoding); the distribution of replies stays the same.
 
         Args:
-            llm: What writes.
-            draft: What guesses; it must have the same tokens.
-            cache: What `llm` has read; it stays as it is.
-            sampling: How tokens are chosen; the likeliest each time if nothing is linked.
-            grammar: The form that the reply keeps to.
-            seed: Of the draws.
-            max_tokens: The reply ends after so many tokens at the latest.
-            draft_tokens: How many tokens are guessed at a time.
-            when_cut: What a reply is that has a form and is cut by the limit.
+            llm: Language model.
+            draft: Draft model with the same vocabulary.
+            cache: KV cache of `llm` for the prompt; it is not changed.
+            sampling: Sampling parameters; greedy if not connected.
+            grammar: Grammar that the reply follows.
+            seed: Seed of the random draws.
+            max_tokens: Longest reply in tokens.
+            draft_tokens: Tokens drafted at a time.
+            when_cut: What to do if the limit cuts a reply that has to follow a grammar.
         """
     def SplitImageWithAlpha(
         self,
@@ -2743,10 +2742,10 @@ class Graph(Builder):
         *,
         image: Output[L['IMAGE']] | Input,
     ) -> _SplitImageWithAlpha:
-        """Part pictures into their colours and a mask that is 1 where they are transparent.
+        """Split images into colours and a mask that is 1 where they are transparent.
 
         Args:
-            image: RGBA pictures; RGB ones give a mask of 0.
+            image: RGBA images; RGB ones give a mask of 0.
         """
     def SplitSigmas(
         self,
@@ -2760,7 +2759,7 @@ class Graph(Builder):
 
         Args:
             sigmas: The whole schedule.
-            step: The first step of the second part.
+            step: First step of the second part.
         """
     def SplitSigmasDenoise(
         self,
@@ -2790,20 +2789,20 @@ class Graph(Builder):
         fps: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         audio: None | Output[L['AUDIO']] | Input = ...,
     ) -> _StreamARVideo:
-        """Make a clip of a causal model while it is saved: each block is sampled, decoded and handed on before the next.
+        """Sample a causal model's video while it is saved: each block is sampled, decoded and passed on before the next.
 
-        What reads the clip twice makes it twice. A longer clip begins as a shorter one of the same seed does. (The frames
-        are others than SamplerCustomAdvanced's of that seed, which draws the noise of the whole clip at once.)
+        Reading the video twice computes it twice. A longer video starts like a shorter one of the same seed. (Frames differ
+        from SamplerCustomAdvanced's of that seed, which draws the noise of the whole video at once.)
 
         Args:
-            noise: What the noise is drawn from.
-            guider: The model and what it is to follow, without a negative (cfg 1).
-            sampler: Of SamplerARVideo.
-            sigmas: The noise levels of each block, falling to 0.
-            latent_image: What to start from; an empty latent gives the size.
+            noise: Noise source.
+            guider: Model and conditioning, without a negative (cfg 1).
+            sampler: Sampler from SamplerARVideo.
+            sigmas: Noise levels of each block, decreasing to 0.
+            latent_image: Latent to start from; an empty one sets the size only.
             vae: The model's VAE.
             fps: Frames a second.
-            audio: Sound; cut, or followed by silence, where its length is another.
+            audio: Audio; cut or padded with silence to the video's length.
         """
     def StringConcatenate(
         self,
@@ -2819,7 +2818,7 @@ class Graph(Builder):
         Args:
             string_a: First text.
             string_b: Second text.
-            delimiter: What goes between them.
+            delimiter: Text between them.
         """
     def StringReplace(
         self,
@@ -2833,9 +2832,9 @@ class Graph(Builder):
         """Replace every occurrence of a text in another one.
 
         Args:
-            string: Where to look.
-            find: What to replace; nothing is done if it is empty.
-            replace: What to put there.
+            string: Text to change.
+            find: Text to replace; nothing changes if it is empty.
+            replace: Replacement.
         """
     def StructuredOutput(
         self,
@@ -2845,7 +2844,7 @@ class Graph(Builder):
         kind: L['json', 'regex', 'choices', 'grammar'] | Output[L['COMBO', 'STRING']] | Input,
         form: str | Path | Output[L['STRING', 'COMBO']] | Input,
     ) -> _StructuredOutput:
-        """Make a form that replies have to keep to; a broken one is refused.
+        """Compile a grammar that replies have to follow.
 
         Args:
             kind: `json`: a JSON schema. `regex`: an expression that the whole reply matches. `choices`: one of some texts. `grammar`: a grammar in Lark's notation, which begins at `start`.
@@ -2872,31 +2871,31 @@ class Graph(Builder):
         grammar: None | Output[L['GRAMMAR']] | Input = ...,
         when_cut: L['warn', 'fail'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _TextGenerate:
-        """Answer a prompt: chat template, pictures, prefill and decode in one.
+        """Answer a prompt: chat template, images, prefill and decode in one.
 
         Args:
-            clip: What answers: an LLM, or a CLIP whose text encoder is one.
-            prompt: What the user says, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
-            image: Pictures that a vision-language model is shown, as in ChatTemplate.
-            video: Frames, 24 a second, of which the model is shown the first of each second, behind the pictures.
-            audio: No language model that is read can hear.
-            max_length: The answer ends after so many tokens at the latest.
-            sampling_mode: `on` draws tokens, with the settings below; `off` takes the likeliest each time.
-            sampling_mode.temperature: As in SamplingParams, as are the next ones.
-            sampling_mode.top_k: Draw among so many likeliest tokens; 0: all.
-            sampling_mode.top_p: Draw among the fewest likeliest tokens that have this probability together.
-            sampling_mode.min_p: Draw among tokens at least this many times as likely as the likeliest.
-            sampling_mode.repetition_penalty: Makes what prompt and answer hold less likely; 1: off.
-            sampling_mode.seed: Of the draws.
-            sampling_mode.presence_penalty: Taken off the logits of tokens that the answer holds; 0: off.
-            thinking: Whether a model that can think does so before it answers.
-            use_default_template: Use the model's chat template; else go on from the prompt as it is.
-            system: What the model is told first.
+            clip: An LLM, or a CLIP whose text encoder is one.
+            prompt: User message, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
+            image: Images for a vision-language model, as in ChatTemplate.
+            video: Frames, 24 a second; the model gets the first of each second, after the images.
+            audio: Not supported by any model that can be loaded.
+            max_length: Longest answer in tokens.
+            sampling_mode: `on` samples with the settings below; `off` is greedy.
+            sampling_mode.temperature: As in SamplingParams, like the inputs below.
+            sampling_mode.top_k: Sample from this many likeliest tokens; 0: all.
+            sampling_mode.top_p: Sample from the smallest set of tokens with this total probability.
+            sampling_mode.min_p: Sample from tokens with at least this fraction of the highest probability.
+            sampling_mode.repetition_penalty: Penalty on tokens of the prompt and the answer; 1: off.
+            sampling_mode.seed: Seed of the random draws.
+            sampling_mode.presence_penalty: Subtracted from the logits of tokens in the answer; 0: off.
+            thinking: Let a thinking model think before it answers.
+            use_default_template: Use the model's chat template; else continue the plain prompt.
+            system: System prompt.
             tools: Functions that the model may call, a JSON list of schemas.
-            sampling: Settings in the place of `sampling_mode`, which then stays off.
-            draw_seed: Of the draws with `sampling`.
-            grammar: The form that the answer keeps to.
-            when_cut: What an answer is that has a form and is cut by the limit.
+            sampling: Sampling parameters instead of `sampling_mode`, which then stays off.
+            draw_seed: Seed of the random draws with `sampling`.
+            grammar: Grammar that the answer follows.
+            when_cut: What to do if the limit cuts an answer that has to follow a grammar.
         """
     def TextGenerateLTX2Prompt(
         self,
@@ -2915,27 +2914,27 @@ class Graph(Builder):
         mtp: L['auto', 'off'] | Output[L['COMBO', 'STRING']] | Input = ...,
         system_prompt: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _TextGenerateLTX2Prompt:
-        """Write a prompt for LTX-2 out of a short request.
+        """Expand a short request to a prompt for LTX-2.
 
         Args:
-            clip: What writes: LTX-2's text encoder, or another language model.
+            clip: LTX-2's text encoder, or another language model.
             prompt: The request.
-            image: The first frame, for a model that reads pictures; Gemma 3's eyes are not read.
+            image: First frame, for a vision-language model; Gemma 3's vision tower is not loaded.
             video: Frames, 24 a second, as in TextGenerate.
-            audio: No language model that is read can hear.
-            max_length: The prompt ends after so many tokens at the latest.
-            sampling_mode: `on` draws tokens, with the settings below; `off` takes the likeliest each time.
-            sampling_mode.temperature: As in SamplingParams, as are the next ones.
-            sampling_mode.top_k: Draw among so many likeliest tokens; 0: all.
-            sampling_mode.top_p: Draw among the fewest likeliest tokens that have this probability together.
-            sampling_mode.min_p: Draw among tokens at least this many times as likely as the likeliest.
-            sampling_mode.repetition_penalty: Makes what request and prompt hold less likely; 1: off.
-            sampling_mode.seed: Of the draws.
-            sampling_mode.presence_penalty: Taken off the logits of tokens that the prompt holds; 0: off.
-            thinking: Whether a model that can think does so before it writes.
-            use_default_template: Tell the model what to do, in its chat template; else it goes on from the bare request.
-            mtp: Whether heads that draft tokens are used: none are read, so both are the same.
-            system_prompt: What it is told to do, in place of pipegraph's own words.
+            audio: Not supported by any model that can be loaded.
+            max_length: Longest prompt in tokens.
+            sampling_mode: `on` samples with the settings below; `off` is greedy.
+            sampling_mode.temperature: As in SamplingParams, like the inputs below.
+            sampling_mode.top_k: Sample from this many likeliest tokens; 0: all.
+            sampling_mode.top_p: Sample from the smallest set of tokens with this total probability.
+            sampling_mode.min_p: Sample from tokens with at least this fraction of the highest probability.
+            sampling_mode.repetition_penalty: Penalty on tokens of the request and the prompt; 1: off.
+            sampling_mode.seed: Seed of the random draws.
+            sampling_mode.presence_penalty: Subtracted from the logits of tokens in the prompt; 0: off.
+            thinking: Let a thinking model think before it writes.
+            use_default_template: Use the system prompt and the model's chat template; else continue the plain request.
+            mtp: Multi-token prediction heads; none are loaded, so both values are the same.
+            system_prompt: System prompt, instead of the built-in one.
         """
     def Tokenize(
         self,
@@ -2946,12 +2945,12 @@ class Graph(Builder):
         text: str | Path | Output[L['STRING', 'COMBO']] | Input,
         control_tokens: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _Tokenize:
-        """Turn a text into tokens.
+        """Encode text as tokens.
 
         Args:
-            llm: Whose tokenizer is used.
-            text: A prompt. The token that the model wants before a text is put before it.
-            control_tokens: The text comes from a chat template: what looks like a control token in it is one, and nothing is put before it.
+            llm: Language model whose tokenizer is used.
+            text: A prompt. The model's BOS token is put before it.
+            control_tokens: The text comes from a chat template: parse control tokens in it, and add no BOS token.
         """
     def TrimAudioDuration(
         self,
@@ -2962,12 +2961,12 @@ class Graph(Builder):
         start_index: float | Output[L['FLOAT', 'INT']] | Input = ...,
         duration: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _TrimAudioDuration:
-        """Cut a part out of a sound.
+        """Cut a part out of audio.
 
         Args:
-            audio: The sound.
-            start_index: Where the part begins, in seconds; negative from the end.
-            duration: How long it is at most, in seconds; what lies beyond the end is left out.
+            audio: The audio.
+            start_index: Start of the part in seconds; negative counts from the end.
+            duration: Longest duration of the part in seconds.
         """
     def TrimVideoLatent(
         self,
@@ -2977,11 +2976,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         trim_amount: int | Output[L['INT']] | Input = ...,
     ) -> _TrimVideoLatent:
-        """Cut latent frames off the beginning of a clip's latent.
+        """Trim latent frames from the start of a video latent.
 
         Args:
             samples: The latent.
-            trim_amount: How many latent frames: the first holds one frame, each other one four.
+            trim_amount: Number of latent frames: the first holds one video frame, each other four.
         """
     def UNETLoader(
         self,
@@ -2995,7 +2994,7 @@ class Graph(Builder):
 
         Args:
             unet_name: A single file, a component folder, or the name of a whole model.
-            weight_dtype: How weights of linear layers are kept: cast to fp8, all but the fragile ones (first and last projections, modulation); _fast lets kernels round what they are multiplied with to fp8 too.
+            weight_dtype: Dtype of linear layers: cast to fp8, except fragile ones (first and last projections, modulation); _fast also rounds activations to fp8.
         """
     def UNetTemporalAttentionMultiply(
         self,
@@ -3008,16 +3007,16 @@ class Graph(Builder):
         cross_structural: float | Output[L['FLOAT', 'INT']] | Input = ...,
         cross_temporal: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _UNetTemporalAttentionMultiply:
-        """Scale the attention of a U-Net with layers for time of their own; other networks stay as they are.
+        """Scale the attention of a U-Net with temporal layers; other networks are not changed.
 
-        None of the models that pipegraph runs is such a one, and a warning says so. Graphs for Wan have this node.
+        No supported model has temporal layers, and a warning says so. Graphs for Wan contain this node.
 
         Args:
             model: The model.
-            self_structural: Of attention within a frame.
-            self_temporal: Of attention along time.
-            cross_structural: Of attention from a frame to text.
-            cross_temporal: Of attention from time to text.
+            self_structural: Factor of spatial self-attention.
+            self_temporal: Factor of temporal self-attention.
+            cross_structural: Factor of spatial cross-attention.
+            cross_temporal: Factor of temporal cross-attention.
         """
     def UnetLoaderGGUF(
         self,
@@ -3026,10 +3025,10 @@ class Graph(Builder):
         *,
         unet_name: str | Path | Output[L['COMBO', 'STRING']] | Input,
     ) -> _UnetLoaderGGUF:
-        """Load a diffusion network alone, of a GGUF file; UNETLoader does the same.
+        """Load a diffusion network alone from a GGUF file; UNETLoader does the same.
 
         Args:
-            unet_name: A GGUF file, or any other that UNETLoader takes.
+            unet_name: A GGUF file, or any other file that UNETLoader takes.
         """
     def VAEDecode(
         self,
@@ -3039,9 +3038,9 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         vae: Output[L['VAE']] | Input,
     ) -> _VAEDecode:
-        """Decode latents to pictures; of a latent of clip and sound, the clip.
+        """Decode latents to images; from a joint latent of video and audio, the video.
 
-        A result that is not finite in half precision is made again in float32; one that is not finite then is an error.
+        If a result in half precision is not finite, decoding is repeated in float32; a second failure is an error.
 
         Args:
             samples: The latents.
@@ -3055,11 +3054,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         vae: Output[L['VAE']] | Input,
     ) -> _VAEDecodeAudio:
-        """Decode latents to sound; of a latent of clip and sound, the sound.
+        """Decode latents to audio; from a joint latent of video and audio, the audio.
 
         Args:
             samples: The latents.
-            vae: The model's VAE of sound.
+            vae: The model's audio VAE.
         """
     def VAEDecodeTiled(
         self,
@@ -3073,15 +3072,15 @@ class Graph(Builder):
         temporal_size: int | Output[L['INT']] | Input = ...,
         temporal_overlap: int | Output[L['INT']] | Input = ...,
     ) -> _VAEDecodeTiled:
-        """Decode latents to pictures in overlapping tiles, which takes less memory.
+        """Decode latents to images in overlapping tiles, which takes less memory.
 
         Args:
             samples: The latents.
             vae: The model's VAE.
             tile_size: Side of a tile in pixels.
-            overlap: How far tiles overlap, in pixels; at most a quarter of a tile.
-            temporal_size: Frames a tile is long; not used by VAEs that decode frame by frame, as Wan's does.
-            temporal_overlap: Frames by which tiles overlap in time; likewise.
+            overlap: Overlap of tiles in pixels; at most a quarter of a tile.
+            temporal_size: Frames per tile; not used by VAEs that decode frame by frame, such as Wan's.
+            temporal_overlap: Overlap of tiles in frames; likewise.
         """
     def VAEDecodeVideo(
         self,
@@ -3093,15 +3092,15 @@ class Graph(Builder):
         fps: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         audio: None | Output[L['AUDIO']] | Input = ...,
     ) -> _VAEDecodeVideo:
-        """Decode the latent of a clip while it is saved: memory does not grow with its length.
+        """Decode a video latent while the video is saved: memory does not grow with its length.
 
-        What reads the clip's frames twice decodes them twice. Several clips of a batch follow one another.
+        Reading the frames twice decodes them twice. The videos of a batch are joined in order.
 
         Args:
             samples: The latent.
-            vae: The model's VAE, of a video model.
+            vae: The VAE of a video model.
             fps: Frames a second.
-            audio: Sound; cut, or followed by silence, where its length is another.
+            audio: Audio; cut or padded with silence to the video's length.
         """
     def VAEEncode(
         self,
@@ -3111,10 +3110,10 @@ class Graph(Builder):
         pixels: Output[L['IMAGE']] | Input,
         vae: Output[L['VAE']] | Input,
     ) -> _VAEEncode:
-        """Encode pictures to latents; sides are cut at the centre to multiples of a latent cell (8 pixels).
+        """Encode images to latents; sides are cropped at the centre to multiples of a latent cell (8 pixels).
 
         Args:
-            pixels: The pictures; of more than three channels the first three are taken.
+            pixels: The images; only the first three channels are used.
             vae: The model's VAE.
         """
     def VAELoader(
@@ -3144,18 +3143,18 @@ class Graph(Builder):
         ref_image: None | Output[L['IMAGE']] | Input = ...,
         control_video: None | Output[L['IMAGE']] | Input = ...,
     ) -> _Wan22FunControlToVideo:
-        """Let a clip follow another one and show what is in a picture, for Wan 2.2's Fun Control models.
+        """Follow a control video and a reference image, for Wan 2.2's Fun Control models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels; a multiple of 32 for the 5B model.
-            height: Of the frames, in pixels; a multiple of 32 for the 5B model.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            ref_image: What is to be seen; scaled to cover the size and cut at the centre. Of several the first counts.
-            control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
+            width: Frame width in pixels; a multiple of 32 for the 5B model.
+            height: Frame height in pixels; a multiple of 32 for the 5B model.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            ref_image: Reference image; scaled to cover the size and cropped at the centre. The first of several is used.
+            control_video: Edges, depths or poses, one per frame; missing frames at the end are free.
         """
     def Wan22ImageToVideoLatent(
         self,
@@ -3169,15 +3168,15 @@ class Graph(Builder):
         batch_size: int | Output[L['INT']] | Input = ...,
         start_image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _Wan22ImageToVideoLatent:
-        """Make the latent of a clip for Wan 2.2 5B and the shipped model: empty, or with first frames that it keeps.
+        """Make a video latent for Wan 2.2 5B and the shipped model: empty, or with fixed first frames.
 
         Args:
             vae: The model's VAE (wan2.2_vae).
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            start_image: The first frames; scaled to cover the size and cut at the centre. Of more than one, 4n + 1 count.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            start_image: First frames; scaled to cover the size and cropped at the centre. 4n + 1 images are used.
         """
     def WanCameraEmbedding(
         self,
@@ -3194,18 +3193,18 @@ class Graph(Builder):
         cx: float | Output[L['FLOAT', 'INT']] | Input = ...,
         cy: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _WanCameraEmbedding:
-        """Say how the camera moves, evenly and from the first frame to the last.
+        """Make a camera motion, at constant speed from the first frame to the last.
 
         Args:
-            camera_pose: Where it goes or how it turns.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            speed: How far; 1 is a turn by 60 degrees.
-            fx: Focal length in widths of a picture of 16:9.
-            fy: Focal length in heights of a picture of 16:9.
-            cx: Where the camera looks, in widths from the left.
-            cy: Where the camera looks, in heights from the top.
+            camera_pose: Direction of the motion.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            speed: Amount of motion; 1 is a turn by 60 degrees.
+            fx: Focal length in widths of an image of 16:9.
+            fy: Focal length in heights of an image of 16:9.
+            cx: Principal point in widths from the left.
+            cy: Principal point in heights from the top.
         """
     def WanCameraImageToVideo(
         self,
@@ -3223,19 +3222,19 @@ class Graph(Builder):
         start_image: None | Output[L['IMAGE']] | Input = ...,
         camera_conditions: None | Output[L['WAN_CAMERA_EMBEDDING']] | Input = ...,
     ) -> _WanCameraImageToVideo:
-        """Let a clip begin with a picture and be seen by a camera that moves, for Wan's Fun Camera models.
+        """Start a video with an image and move the camera, for Wan's Fun Camera models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
-            camera_conditions: How the camera moves, of a clip of the same size and length.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
+            camera_conditions: Camera motion for the same size and length.
         """
     def WanFirstLastFrameToVideo(
         self,
@@ -3254,20 +3253,20 @@ class Graph(Builder):
         start_image: None | Output[L['IMAGE']] | Input = ...,
         end_image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _WanFirstLastFrameToVideo:
-        """Let a clip begin and end with given pictures, for Wan's image-to-video models.
+        """Start and end a video with images, for Wan's image-to-video models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            clip_vision_start_image: What a vision model sees in the first picture, for Wan 2.1.
-            clip_vision_end_image: What it sees in the last one.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
-            end_image: The last frames; scaled likewise.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            clip_vision_start_image: CLIP vision output of the first image, for Wan 2.1.
+            clip_vision_end_image: CLIP vision output of the last image.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
+            end_image: Last frames; scaled likewise.
         """
     def WanFunControlToVideo(
         self,
@@ -3285,19 +3284,19 @@ class Graph(Builder):
         start_image: None | Output[L['IMAGE']] | Input = ...,
         control_video: None | Output[L['IMAGE']] | Input = ...,
     ) -> _WanFunControlToVideo:
-        """Let a clip follow another one, for Wan 2.1's Fun Control models.
+        """Follow a control video, for Wan 2.1's Fun Control models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            clip_vision_output: What a vision model sees in the first picture.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
-            control_video: The clip to follow: edges, depths or poses, a frame each; what lacks is made freely.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            clip_vision_output: CLIP vision output of the first image.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
+            control_video: Edges, depths or poses, one per frame; missing frames at the end are free.
         """
     def WanFunInpaintToVideo(
         self,
@@ -3315,19 +3314,19 @@ class Graph(Builder):
         start_image: None | Output[L['IMAGE']] | Input = ...,
         end_image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _WanFunInpaintToVideo:
-        """Let a clip begin, end, or begin and end with given pictures, for Wan's Fun InP models.
+        """Start a video with images, end it with images, or both, for Wan's Fun InP models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
-            end_image: The last frames; scaled likewise.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
+            end_image: Last frames; scaled likewise.
         """
     def WanImageToVideo(
         self,
@@ -3344,18 +3343,18 @@ class Graph(Builder):
         clip_vision_output: None | Output[L['CLIP_VISION_OUTPUT']] | Input = ...,
         start_image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _WanImageToVideo:
-        """Let a clip begin with given pictures, for Wan's image-to-video models.
+        """Start a video with images, for Wan's image-to-video models.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            clip_vision_output: What a vision model sees in the first picture, for Wan 2.1.
-            start_image: The first frames; scaled to cover the size and cut at the centre.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            clip_vision_output: CLIP vision output of the first image, for Wan 2.1.
+            start_image: First frames; scaled to cover the size and cropped at the centre.
         """
     def WanVaceToVideo(
         self,
@@ -3374,21 +3373,21 @@ class Graph(Builder):
         control_masks: None | Output[L['MASK']] | Input = ...,
         reference_image: None | Output[L['IMAGE']] | Input = ...,
     ) -> _WanVaceToVideo:
-        """Let a clip follow another one, repaint it where a mask says so, or show what is in pictures, for Wan VACE.
+        """Follow a control video, inpaint it by a mask, or use reference images, for Wan VACE.
 
-        Several in a row: all are followed at once, each by its strength. They want the same size and length, and the same
-        number of pictures.
+        Chained nodes apply together, each with its strength. They need the same size, length and number of reference
+        images.
 
         Args:
-            positive: What is to be seen.
-            negative: What is not to be seen.
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            width: Of the frames, in pixels.
-            height: Of the frames, in pixels.
-            length: How many frames: 1, 5, 9, ...
-            batch_size: How many clips.
-            strength: How closely what is given is followed; 0 is not at all.
-            control_video: The clip: its frames, or their edges, depths or poses; what lacks to the length is made freely.
-            control_masks: 1 where the clip's frames are painted anew, one for each frame; all of it if there is none.
-            reference_image: What is to be seen, a picture each. Each takes a latent frame before the clip: cut as many off by TrimVideoLatent.
+            width: Frame width in pixels.
+            height: Frame height in pixels.
+            length: Number of frames: 1, 5, 9, ...
+            batch_size: Number of videos.
+            strength: Weight of the control; 0 turns it off.
+            control_video: Frames, or their edges, depths or poses; missing frames at the end are free.
+            control_masks: One mask per frame, 1 where to inpaint; without masks, everything.
+            reference_image: Reference images. Each takes a latent frame before the video: trim as many with TrimVideoLatent.
         """
