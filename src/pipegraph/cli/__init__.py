@@ -20,6 +20,7 @@ COMMANDS = {
     "chat": "Talk with a language model.",
     "validate": "Tell everything that is wrong with a graph; runs nothing.",
     "nodes": "List the nodes, or show the inputs and outputs of one.",
+    "explain": "Say what the code of an error means and how to mend it.",
     "schema": "Print a JSON Schema of graph files.",
     "graphs": "List the ready-made graphs.",
     "models": "List what can be loaded and from where, or show one model.",
