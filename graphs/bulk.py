@@ -1,4 +1,4 @@
-"""Building many small objects at once, without the garbage collector going through all of them again and again."""
+"""Build many small objects without repeated passes of the garbage collector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def bulk() -> Iterator[None]:
-    """Pause the collector of reference cycles: what is built here lives on, so there is nothing to find."""
+    """Pause the cyclic garbage collector: the objects that are built stay alive."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What can be wrong with a graph or a call, told the same way in the terminal, in JSON and by a server."""
+"""Problems of a graph or a call, reported the same way in the terminal, in JSON and by a server."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class PipegraphError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong."""
+    """One problem of a graph or a call."""
 
     code: str
     """Stable name of the kind of fault, e.g. ``unknown_node``; all of them are in docs/graph-format.md."""
     message: str
     node: str = ""
-    """Node id, empty where the fault belongs to no node."""
+    """Node id; empty if the problem belongs to no node."""
     title: str = ""
     input: str = ""
     got: str = ""
     wanted: str = ""
     hint: str = ""
-    """The nearest right name, or what to do."""
+    """The nearest valid name, or what to do."""
     place: str = ""
     """Line and column, or JSON path, in the file."""
 
@@ -52,7 +52,7 @@ class Problem:
 
 
 class GraphError(PipegraphError):
-    """A graph, or what was given to it, is wrong. Raised before anything runs, with every problem at once.
+    """A graph or its inputs are invalid. Raised before anything runs, with every problem.
 
     Args:
         problems: The first ``limits.PROBLEMS`` are kept, the others are counted.
@@ -85,7 +85,7 @@ class Problems:
         return bool(self.listed)
 
     def error(self) -> GraphError:
-        """The error that tells of all of them."""
+        """The error with all problems."""
         return GraphError(self.listed, self.unlisted)
 
 
@@ -94,11 +94,11 @@ _CONTROL_OR_LINE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    """Text with control characters as escapes such as ``\\x1b``: a terminal shows them and does not obey them.
+    """Escape control characters, e.g. as ``\\x1b``, so that a terminal does not interpret them.
 
     Args:
-        text: Of a graph, a file name, an exception, ...
-        lines: Leave tabs and line breaks as they are.
+        text: Text of a graph, a file name, an exception, ...
+        lines: Keep tabs and line breaks.
     """
     return (_CONTROL if lines else _CONTROL_OR_LINE).sub(lambda match: repr(match[0])[1:-1], text)
 
@@ -108,12 +108,12 @@ def _short(text: str, limit: int = 2000) -> str:
 
 
 def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
-    """A hint with the names most like ``name``, or an empty string: also where comparing them would take long.
+    """A hint with the names closest to ``name``; empty if none is close, or if comparing would take long.
 
     Args:
-        name: What was written.
-        names: What there is.
-        alike: How much a name must be like it: twice the number of equal letters in a row, divided by all letters.
+        name: The unknown name.
+        names: The known names.
+        alike: Least similarity ratio of ``difflib``.
     """
     listed = [*names]
     if len(name) > 200 or len(listed) > 3000:
@@ -124,7 +124,7 @@ def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """The kind and the message of an exception; of one whose message cannot be made, its kind alone."""
+    """Type and message of an exception; the type alone if the message cannot be formatted."""
     kind = type(error).__name__
     try:
         text = str(error).strip()
@@ -134,7 +134,7 @@ def message_of(error: BaseException) -> str:
 
 
 def shown(value: Any, limit: int = 60) -> str:
-    """A value in few characters, for error texts."""
+    """A short form of a value for error messages."""
     if isinstance(value, str | int | float | bool | None):
         text = repr(value[: limit + 1] if isinstance(value, str) else value)
     elif isinstance(value, dict | list | tuple):

@@ -1,7 +1,7 @@
-"""The graph that makes one picture of a batch alone.
+"""The graph that makes one item of a batch alone.
 
-Noise is drawn by a picture's number in its batch, so picture i comes out the same if the empty latent is narrowed to
-item i before anything reads it: that is what ``LatentFromBatch`` does, here and in ComfyUI.
+Noise is drawn by batch index, so item i is the same if the empty latent is narrowed to item i before any other node
+reads it: that is what ``LatentFromBatch`` does, here and in ComfyUI.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _CHANGES: Final = frozenset(
     "LatentFromBatch RepeatLatentBatch LatentBatch RebatchLatents RebatchImages ImageBatch BatchImagesNode "
     "RepeatImageBatch ImageFromBatch".split()
 )
-"""Nodes after which number i of the output is no longer number i of the empty latent."""
+"""Nodes after which output item i is no longer item i of the empty latent."""
 
 
 def alone(document: Mapping[str, Any], index: int) -> dict[str, Any] | None:
-    """A native graph that makes what ``document`` makes as number ``index`` of its batch, and nothing else.
+    """A native graph that makes only item ``index`` of the batch that ``document`` makes.
 
-    None if the batch does not come from empty latents alone: then only the whole graph makes the picture again.
+    None if the batch does not come from empty latents alone: then only the whole graph reproduces the item.
     """
     nodes: Mapping[str, Any] = document.get("nodes", {})
     kinds = {id: node["class_type"] for id, node in nodes.items()}
@@ -34,7 +34,7 @@ def alone(document: Mapping[str, Any], index: int) -> dict[str, Any] | None:
         narrowed[id] = new
 
     def moved(value: Any) -> Any:
-        """A link, from an empty latent to the item of it."""
+        """Redirect a link from an empty latent to its item."""
         if isinstance(value, list) and len(value) == 2 and value[0] in narrowed:
             return [narrowed[value[0]], value[1]]
         return value

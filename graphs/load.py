@@ -1,8 +1,8 @@
-"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a clip, a ready-made name or a mapping.
+"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a video, a ready-made name or a mapping.
 
     graph = load("flux.json")
 
-What can be seen without the node library is checked here, all at once; the rest is ``runtime.check``.
+Problems that need no node library are found here, all at once; ``runtime.check`` finds the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 
 from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH
 
-from . import clip, origin, picture, ready_made, strict_json
+from . import origin, picture, ready_made, strict_json, video
 from .bulk import bulk
 from .errors import GraphError, Problem, Problems, nearest, shown
 from .item import alone
@@ -29,7 +29,7 @@ _ROOT_KEYS: Final = ("$schema", "pipegraph", "title", "description", "inputs", "
 _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
 _FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate", "audioUI"))
-"""Parts of ComfyUI's forms that files list among a node's inputs; they mean nothing there."""
+"""UI fields of ComfyUI that files list among a node's inputs; ignored."""
 _EXPORT: Final = "In ComfyUI's editor open it, use the menu Workflow > Export (API) and run that file."
 _SOUND: Final = frozenset((str, int, bool, type(None)))
 _SCALARS: Final = _SOUND | {float}
@@ -39,25 +39,25 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
     """Read a graph.
 
     Args:
-        source: A path to a JSON file, or to a picture or clip that holds its graph, the name of a ready-made graph
+        source: A path to a JSON file, or to a picture or video that holds its graph, the name of a ready-made graph
             (``flux.json``; a file of that name wins), or the document as a mapping.
-        partial: Read what is sound of a graph with faults, and keep them in ``problems`` for the check to tell with
-            its own.
+        partial: Read the valid parts of a graph with problems, and keep these in ``problems`` for the check to report
+            with its own.
 
     Raises:
-        GraphError: with every problem that can be seen without the node library.
+        GraphError: with every problem that needs no node library.
     """
     if isinstance(source, Mapping):
         return parse(source, source="", partial=partial)
     path = Path(source)
     folder = os.path.isdir(source)
     if folder or not os.path.exists(source):
-        found = ready_made.find(str(source))
-        if found is None:
-            what = f'"{source}" is a folder' if folder else f'no file and no ready-made graph is called "{source}"'
+        ready = ready_made.find(str(source))
+        if ready is None:
+            message = f'"{source}" is a folder' if folder else f'no file and no ready-made graph is called "{source}"'
             hint = ready_made.near(str(source)) or "`pipegraph graphs` lists the ready-made graphs."
-            raise GraphError([Problem(code="file_not_found", message=what, hint=hint)])
-        return loads(found, source=path.name, partial=partial)
+            raise GraphError([Problem(code="file_not_found", message=message, hint=hint)])
+        return loads(ready, source=path.name, partial=partial)
     try:
         if not _may_read(path):
             raise GraphError([Problem(code="file_not_found", message=f'"{path}" is no regular file')])
@@ -74,11 +74,11 @@ def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
     Of pictures and videos only the texts are read, of everything else at most ``GRAPH_BYTES``.
     """
     head = file.read(12)
-    if file.seekable() and clip.is_clip(head):
-        return _from_texts(clip.texts(file), source)
+    if file.seekable() and video.is_video(head):
+        return _from_texts(video.texts(file), source)
     if file.seekable() and picture.is_picture(head):
         return _from_texts(picture.texts(file), source)
-    # A pipe cannot be wound back. The byte too much makes what is too large an error.
+    # A pipe cannot seek. One extra byte makes a file that is too large an error.
     return loads(head + file.read(GRAPH_BYTES + 1 - len(head)), source=source, partial=partial)
 
 
@@ -95,12 +95,12 @@ def _may_read(path: Path) -> bool:
 
 @bulk()
 def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Graph:
-    """Read a graph from the bytes of a JSON file, picture or clip, or from JSON text; ``partial`` as for ``load``."""
+    """Read a graph from the bytes of a JSON file, picture or video, or from JSON text; ``partial`` as for ``load``."""
     if isinstance(data, bytes):
         if picture.is_picture(data):
             return _from_texts(picture.texts(data), source)
-        if clip.is_clip(data):
-            return _from_texts(clip.texts(io.BytesIO(data)), source)
+        if video.is_video(data):
+            return _from_texts(video.texts(io.BytesIO(data)), source)
         if picture.is_other_media(data):
             return _from_texts({}, source)
         data = strict_json.decode(data, source)
@@ -108,7 +108,7 @@ def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Grap
 
 
 def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
-    """The graph that a picture or a clip carries; a text of another kind under one of its keys is none."""
+    """The graph in the metadata of a picture or video; texts that are no JSON objects are ignored."""
     texts = {key: text for key, text in texts.items() if text.lstrip().startswith("{")}
     record: Any = None
     if "pipegraph" in texts:
@@ -120,7 +120,7 @@ def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
         message = "the file holds a graph in the form of ComfyUI's editor only, which is not read yet"
         raise GraphError([Problem(code="ui_form", message=message, place=source, hint=_EXPORT)])
     else:
-        hint = "Only pictures and clips saved by pipegraph or ComfyUI with their metadata can be run."
+        hint = "Only pictures and videos saved by pipegraph or ComfyUI with their metadata can be run."
         problem = Problem(code="no_graph_in_picture", message="the file holds no graph", place=source, hint=hint)
         raise GraphError([problem])
     workflow = strict_json.parse(texts["workflow"], source) if "workflow" in texts else None
@@ -128,8 +128,8 @@ def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
     if not isinstance(record, dict):
         return graph
     if graph.form == "native" and type(index := record.get("batch_index")) is int:
-        one = alone(document, index)  # the picture is one of a batch: it is made again without the others
-        graph = parse(one, source=source, workflow=workflow) if one else graph
+        item_graph = alone(document, index)  # one item of a batch: reproduce it without the others
+        graph = parse(item_graph, source=source, workflow=workflow) if item_graph else graph
     return replace(graph, origin=origin.read(record, graph))
 
 
@@ -145,7 +145,7 @@ def parse(document: Any, *, source: str = "", workflow: Any = None, partial: boo
 
 
 class _Reader:
-    """Collects problems while it reads, so that all are told at once."""
+    """Collects problems while it reads, so that all are reported at once."""
 
     def __init__(self, source: str, workflow: Any) -> None:
         self.source, self.workflow = source, workflow
@@ -220,9 +220,9 @@ class _Reader:
                 hint = nearest(str(key), keys) or "Known keys: " + ", ".join(keys) + "."
                 self.bad("unknown_key", f'unknown key "{key}"', f"{place}{key}", hint=hint)
 
-    def nodes(self, found: Mapping[Any, Any], place: str, *, strict: bool) -> dict[str, NodeUse]:
+    def nodes(self, uses: Mapping[Any, Any], place: str, *, strict: bool) -> dict[str, NodeUse]:
         nodes: dict[str, NodeUse] = {}
-        for key, node in found.items():
+        for key, node in uses.items():
             id = key if type(key) is str else str(key)
             if id in nodes:
                 self.bad("ambiguous_id", f'the ids "{id}" (text) and {id} (number) are the same', place + id, node=id)
@@ -239,15 +239,13 @@ class _Reader:
         title = node.get("title") or ""
         if not title and "_meta" in node and _is_map(meta := node["_meta"]):
             title = meta.get("title") or ""
-        given = node.get("inputs", {})
-        if not _is_map(given):
-            self.bad("bad_graph", '"inputs" of a node must be an object', place + id, node=id, got=shown(given))
-            given = {}
-        if not strict and not _FORM_KEYS.isdisjoint(given):
-            given = {name: value for name, value in given.items() if name not in _FORM_KEYS}
-        inputs = {
-            name: value if type(value) in _SOUND else self.value(value, id, name) for name, value in given.items()
-        }
+        raw = node.get("inputs", {})
+        if not _is_map(raw):
+            self.bad("bad_graph", '"inputs" of a node must be an object', place + id, node=id, got=shown(raw))
+            raw = {}
+        if not strict and not _FORM_KEYS.isdisjoint(raw):
+            raw = {name: value for name, value in raw.items() if name not in _FORM_KEYS}
+        inputs = {name: value if type(value) in _SOUND else self.value(value, id, name) for name, value in raw.items()}
         return NodeUse(id, kind, inputs, title if type(title) is str else "")
 
     def value(self, value: Any, node: str, name: str) -> Any:
@@ -281,58 +279,58 @@ class _Reader:
         self.bad("bad_link", f'the output "{name}" must be a link', f"outputs.{name}", got=shown(value))
         return None
 
-    def graph_input(self, name: str, given: Any) -> GraphInput:
+    def graph_input(self, name: str, declared: Any) -> GraphInput:
         place = f"inputs.{name}"
-        kind = given.get("type") if isinstance(given, Mapping) else None
+        kind = declared.get("type") if isinstance(declared, Mapping) else None
         if kind not in INPUT_TYPES:
             wanted = 'an object with a "type", one of ' + ", ".join(INPUT_TYPES)
-            got = shown(kind if isinstance(given, Mapping) else given)
+            got = shown(kind if isinstance(declared, Mapping) else declared)
             self.bad("bad_graph", f'the graph input "{name}" has no known type', place, got=got, wanted=wanted)
             return GraphInput(name, "")
-        self.known(given, _INPUT_KEYS, place + ".")
-        if faults := [*_input_faults(kind, given)]:
+        self.known(declared, _INPUT_KEYS, place + ".")
+        if faults := [*_input_faults(kind, declared)]:
             for key, wanted in faults:
-                self.bad("bad_graph", f'"{key}" must be {wanted}', f"{place}.{key}", got=shown(given[key]))
+                self.bad("bad_graph", f'"{key}" must be {wanted}', f"{place}.{key}", got=shown(declared[key]))
             return GraphInput(name, "")
-        choices = given.get("choices")
+        choices = declared.get("choices")
         return GraphInput(
             name=name,
             type=kind,
-            required="default" not in given,
-            default=given.get("default"),
-            description=self.text(given, "description", place + "."),
-            minimum=given.get("min"),
-            maximum=given.get("max"),
+            required="default" not in declared,
+            default=declared.get("default"),
+            description=self.text(declared, "description", place + "."),
+            minimum=declared.get("min"),
+            maximum=declared.get("max"),
             choices=tuple(choices) if choices is not None else None,
-            multiline=given.get("multiline", False),
+            multiline=declared.get("multiline", False),
         )
 
 
-def _input_faults(kind: str, given: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    """(key, what it must be) of each entry of a graph input that does not suit its type or the other entries."""
+def _input_faults(kind: str, declared: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """(key, expected value) of each invalid entry of a graph input."""
     numbers = {"INT": (int,), "FLOAT": (int, float)}.get(kind, ())
-    low, high = given.get("min"), given.get("max")
+    low, high = declared.get("min"), declared.get("max")
     for key, limit in (("min", low), ("max", high)):
         if limit is not None and (type(limit) not in numbers or limit in (math.inf, -math.inf) or limit != limit):
             yield key, "a whole number" if kind == "INT" else "a number" if numbers else "left out: it is for numbers"
             return
     if low is not None and high is not None and low > high:
         yield "max", f'at least "min", which is {low}'
-    choices = given.get("choices")
+    choices = declared.get("choices")
     if choices is not None and kind not in ("STRING", "COMBO"):
         yield "choices", "left out: it is for STRING and COMBO"
     elif choices is not None and not (
         isinstance(choices, list | tuple) and choices and all(type(choice) is str for choice in choices)
     ):
         yield "choices", "a list of texts"
-    if isinstance(given.get("default"), Mapping | list | tuple):
+    if isinstance(declared.get("default"), Mapping | list | tuple):
         yield "default", "a plain value"
-    if type(given.get("multiline", False)) is not bool:
+    if type(declared.get("multiline", False)) is not bool:
         yield "multiline", "true or false"
 
 
 def _is_api(value: Any) -> bool:
-    """Whether every value of a mapping, which has some, is a node."""
+    """Whether a mapping is not empty and all its values are nodes."""
     return _is_map(value) and bool(value) and all(_is_map(n) and "class_type" in n for n in value.values())
 
 
@@ -342,7 +340,7 @@ def _is_map(value: Any) -> bool:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A copy of a JSON value; ValueError with a sentence if it is none."""
+    """A copy of a JSON value; ValueError if it is none."""
     kind = type(value)
     if kind is float and not math.isfinite(value):
         raise ValueError(f"{value} is no JSON number")

@@ -1,4 +1,4 @@
-"""How a picture or video was made: the settings, file hashes and versions that it carries beside its graph."""
+"""How a picture or video was made: settings, file hashes and versions in its metadata."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SETTINGS = {"device": str, "dtype": str, "quantize": str, "kernels": dict, "thr
 
 
 def read(record: Mapping[str, Any], graph: Graph) -> Origin:
-    """What ``record``, the JSON value under the key ``pipegraph`` of a file, says besides its graph.
+    """Read settings, hashes and versions from ``record``, the JSON value under the key ``pipegraph`` of a file.
 
-    A file may come from anywhere: entries of a wrong type are left out.
+    Files are not trusted: entries of a wrong type are left out.
     """
     settings = _mapping(record.get("settings"))
     files = _mapping(record.get("files"))
@@ -33,7 +33,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _name(graph: Graph, address: str) -> str | None:
-    """The name that the input ``node.input`` has in the graph; None where it is left to the node's default."""
+    """The value of the input ``node.input`` in the graph; None if the node's default is used."""
     node, _, name = address.rpartition(".")
     value = graph.nodes[node].inputs.get(name) if node in graph.nodes else None
     if isinstance(value, InputRef):

@@ -18,9 +18,9 @@ from pipegraph.containers import PNG, Source, jpeg_segments, png_chunks, riff_ch
 from .texts import Texts
 
 _EXIF_IFD: Final = 0x8769
-"""The field that says where the EXIF directory is."""
+"""TIFF tag with the offset of the EXIF directory."""
 _TEXT: Final = 2
-"""The type of a field that holds a text."""
+"""TIFF field type of text."""
 
 
 def is_picture(data: bytes) -> bool:
@@ -49,28 +49,30 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def texts(file: BinaryIO | bytes) -> dict[str, str]:
-    """Texts of a picture by key. What is damaged, cut off or beyond the limits is left out."""
+    """Metadata texts of a picture by key. Damaged, truncated or oversized texts are left out."""
     source = Source(io.BytesIO(file) if isinstance(file, bytes) else file)
-    found, head = Texts(), source.read(0, min(8, source.size))
+    collected, head = Texts(), source.read(0, min(8, source.size))
     if head == PNG:
-        _png_texts(source, found)
+        _png_texts(source, collected)
     elif head.startswith(b"RIFF"):
         for chunk in riff_chunks(source, 12, source.size):
             if chunk.kind == b"EXIF":
-                _exif_texts(found.read(source, chunk.start, chunk.stop).removeprefix(b"Exif\0\0"), source, found)
+                _exif_texts(
+                    collected.read(source, chunk.start, chunk.stop).removeprefix(b"Exif\0\0"), source, collected
+                )
     else:
         for segment in jpeg_segments(source):
             if segment.kind == b"\xe1" and source.read(segment.start, 6) == b"Exif\0\0":
-                _exif_texts(found.read(source, segment.start + 6, segment.stop), source, found)
-    return found.by_key
+                _exif_texts(collected.read(source, segment.start + 6, segment.stop), source, collected)
+    return collected.by_key
 
 
-def _png_texts(source: Source, found: Texts) -> None:
-    """tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3) whose checksums are right."""
+def _png_texts(source: Source, collected: Texts) -> None:
+    """Collect tEXt, zTXt and iTXt chunks (PNG specification, 11.3.3) with valid checksums."""
     for chunk in png_chunks(source, len(PNG), source.size):
         if chunk.kind not in (b"tEXt", b"zTXt", b"iTXt"):
             continue
-        body = found.read(source, chunk.start, chunk.stop)
+        body = collected.read(source, chunk.start, chunk.stop)
         if source.read(chunk.stop, 4) != struct.pack(">I", zlib.crc32(chunk.kind + body)):
             continue
         key, _, rest = body.partition(b"\0")
@@ -79,27 +81,27 @@ def _png_texts(source: Source, found: Texts) -> None:
                 packed, (_, _, raw) = rest[:1] == b"\1", rest[2:].split(b"\0", 2)
             else:
                 packed, raw = chunk.kind == b"zTXt", rest[1:] if chunk.kind == b"zTXt" else rest
-            # The specification says Latin-1 but for iTXt; several writers put UTF-8.
-            text = found.unpack(raw) if packed else raw
+            # Latin-1 by the specification, except iTXt; several writers use UTF-8.
+            text = collected.unpack(raw) if packed else raw
         except (ValueError, zlib.error):
             continue
-        found.add(key.decode("latin-1"), text, latin=chunk.kind != b"iTXt")
+        collected.add(key.decode("latin-1"), text, latin=chunk.kind != b"iTXt")
 
 
-def _exif_texts(exif: bytes, source: Source, found: Texts) -> None:
-    """Fields ``key:text`` of an EXIF block: a TIFF directory, and the EXIF directory that it names (EXIF 2.32, 4.6)."""
+def _exif_texts(exif: bytes, source: Source, collected: Texts) -> None:
+    """Collect fields ``key:text`` of an EXIF block: its TIFF and EXIF directories (EXIF 2.32, 4.6)."""
     order = {b"II": "<", b"MM": ">"}.get(exif[:2])
     try:
         if order is not None:
             (start,) = struct.unpack_from(order + "I", exif, 4)
-            for inner in _directory_texts(exif, start, order, source, found)[:1]:
-                _directory_texts(exif, inner, order, source, found)
+            for inner in _directory_texts(exif, start, order, source, collected)[:1]:
+                _directory_texts(exif, inner, order, source, collected)
     except struct.error:  # cut off
         return
 
 
-def _directory_texts(exif: bytes, start: int, order: str, source: Source, found: Texts) -> list[int]:
-    """Read the texts of one directory; the places of EXIF directories that it names."""
+def _directory_texts(exif: bytes, start: int, order: str, source: Source, collected: Texts) -> list[int]:
+    """Collect the texts of one directory; return the offsets of its EXIF directories."""
     inner = []
     for i in range(struct.unpack_from(order + "H", exif, start)[0]):
         if not source.take_part():
@@ -108,5 +110,5 @@ def _directory_texts(exif: bytes, start: int, order: str, source: Source, found:
         if tag == _EXIF_IFD and value != start:
             inner.append(value)
         if kind == _TEXT and count > 4:  # shorter ones stand in the field itself
-            found.add_pair(exif[value : value + count].rstrip(b"\0"))
+            collected.add_pair(exif[value : value + count].rstrip(b"\0"))
     return inner

@@ -21,6 +21,6 @@ def find(name: str) -> bytes | None:
 
 
 def near(name: str) -> str:
-    """A hint with the ready-made graphs that are called much like ``name``, or an empty string."""
+    """A hint with the ready-made graphs of similar names, or an empty string."""
     hint = nearest(name.removesuffix(".json"), [known.removesuffix(".json") for known in names()])
     return re.sub(r'"(\w+)"', r'"\1.json"', hint)

@@ -12,7 +12,7 @@ VERSION: Final = 1
 """Version of the native format."""
 Form = Literal["native", "api", "ui"]
 BAD: Final = object()
-"""Stands for a part of which a problem was told already."""
+"""Placeholder for an invalid part whose problem is already reported."""
 
 
 class Link(NamedTuple):
@@ -34,7 +34,7 @@ class GraphInput:
 
     name: str
     type: str
-    """``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``; empty if that was told as wrong."""
+    """``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``; empty if invalid."""
     required: bool = True
     """Has no default."""
     default: Any = None
@@ -59,26 +59,26 @@ class UsedFile(NamedTuple):
     """A model or input file that a picture was made with."""
 
     name: str | None
-    """As the graph has it; None where the node's default counted."""
+    """As in the graph; None if the node's default was used."""
     digest: str
     """Content hash, as ``runtime.hashes`` makes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How the picture or video that a graph was read from was made."""
+    """How the picture or video with the graph was made."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     """``device`` (its class, such as ``cuda``), ``dtype``, ``quantize``, ``kernels``, ``threads``, as far as known."""
     files: Mapping[str, UsedFile] = field(default_factory=dict)
     """By ``node.input``."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of Python and packages, by name."""
+    """Versions of Python and packages, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A parsed graph. Nothing in it has been compared with the node library yet."""
+    """A parsed graph. It is not yet checked against the node library."""
 
     nodes: Mapping[str, NodeUse]
     inputs: Mapping[str, GraphInput] = field(default_factory=dict)
@@ -90,10 +90,10 @@ class Graph:
     source: str = ""
     """Where it came from, for people."""
     workflow: Any = None
-    """The editor's form that came with it, handed on unread."""
+    """The editor's form from the same file, passed on unread."""
     origin: Origin | None = None
     """If the graph was read from a picture or video that pipegraph saved."""
     problems: tuple[Problem, ...] = ()
-    """What is wrong with the file, if it was read only as far as it is sound; checking tells them with its own."""
+    """Problems of a file that was read partially; the check reports them with its own."""
     unlisted: int = 0
     """Number of problems besides these."""

@@ -1,7 +1,7 @@
-"""JSON read strictly: no duplicate keys, no NaN or Infinity, limits on size, depth and numbers, each with its place.
+"""Strict JSON: no duplicate keys, no NaN or Infinity, limits on size, depth and numbers; errors have line and column.
 
-The text goes through the standard library's C scanner, which counts what is wrong. Only if there is something, a slow
-scan looks for the places, in the first ``SCANNED`` characters and for at most ``PROBLEMS`` faults.
+The standard library's C scanner counts the faults. Only if there are any, a slow scan looks for their places, in the
+first ``SCANNED`` characters and for at most ``PROBLEMS`` faults.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def decode(data: bytes, source: str = "") -> str:
 
 
 def parse(text: str, source: str = "") -> Any:
-    """The value that ``text`` stands for; ``source`` says in errors where it came from.
+    """Parse JSON; ``source`` names the file in errors.
 
     Raises:
         GraphError: codes ``invalid_json``, ``duplicate_key``, ``not_finite``, ``number_too_large``, ``too_deep``,
@@ -85,11 +85,11 @@ class _Hooks:
     def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) != len(pairs):
-            seen = set[str]()
+            keys = set[str]()
             for key, _ in pairs:
-                if key in seen:
+                if key in keys:
                     self.bad("duplicate_key", f'the key "{key}" is given twice')
-                seen.add(key)
+                keys.add(key)
         return value
 
     def constant(self, word: str) -> float:
@@ -104,15 +104,15 @@ class _Hooks:
 
 
 def faults(text: str, source: str = "") -> list[Problem]:
-    """What ``parse`` refuses apart from faults of grammar, in the order of the text: at most ``PROBLEMS``.
+    """Faults other than syntax errors, in order: at most ``PROBLEMS``.
 
-    Only the first ``SCANNED`` characters are looked at, and nothing after what is nested too deep.
+    Only the first ``SCANNED`` characters are scanned, and nothing after too deep nesting.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     stack: list[tuple[set[str] | None, list[str]]] = []  # keys of an object (None: an array), its current key
     at, key_next, end = 0, False, min(len(text), SCANNED)
     line, line_start = 1, 0
-    while len(found) < PROBLEMS and at < end and (match := _TOKEN.match(text, at, end)):
+    while len(problems) < PROBLEMS and at < end and (match := _TOKEN.match(text, at, end)):
         kind, token = match.lastgroup, match[match.lastgroup or 0]
         begin, at = at, match.end()
         fault: tuple[str, str, str] | None = None  # code, message, got
@@ -147,12 +147,12 @@ def faults(text: str, source: str = "") -> list[Problem]:
             code, message, got = fault
             path = ".".join(key[0] for _, key in stack[:6] if key[0])
             place = f"line {line}, column {at - len(token) - line_start + 1}" + (f" ({path})" if path else "")
-            found.append(Problem(code=code, message=message, place=_joined(source, place), got=got))
-    return found
+            problems.append(Problem(code=code, message=message, place=_joined(source, place), got=got))
+    return problems
 
 
 def _grammar(text: str, error: json.JSONDecodeError, source: str) -> Problem:
-    """Why a text is no JSON, in the words of the common causes."""
+    """Explain a syntax error by common causes."""
     place = _joined(source, f"line {error.lineno}, column {error.colno}")
     message, hint = f"not valid JSON: {error.msg}", ""
     before, after = text[max(0, error.pos - 1000) : error.pos].rstrip(), text[error.pos : error.pos + 1000].lstrip()

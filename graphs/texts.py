@@ -1,4 +1,4 @@
-"""Texts that a media file carries, read within the limits of ``pipegraph.limits``. Standard library only."""
+"""Metadata texts of media files, within the limits of ``pipegraph.limits``. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pipegraph.limits import TEXT_BYTES
 
 
 class Texts:
-    """Texts by key, of ``TEXT_BYTES`` together, unpacked; what is more is left out. Of a repeated key the first counts.
+    """Texts by key, at most ``TEXT_BYTES`` in total, decompressed. The first of repeated keys is used.
 
     Attributes:
-        by_key: What was read.
+        by_key: The texts.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Texts:
         self._bytes_left = TEXT_BYTES
 
     def read(self, source: Source, start: int, stop: int) -> bytes:
-        """What stands between two places; nothing if it is cut off or too much."""
+        """Read a range of bytes; empty if it is truncated or too large."""
         if stop - start > self._bytes_left:
             return b""
         data = source.read(start, stop - start)
@@ -28,11 +28,11 @@ class Texts:
         return data
 
     def unpack(self, data: bytes) -> bytes:
-        """Unpack what zlib packed.
+        """Decompress zlib data.
 
         Raises:
-            ValueError: it is cut off, or unpacks to too much.
-            zlib.error: it is damaged.
+            ValueError: truncated, or too large.
+            zlib.error: damaged.
         """
         unpacker = zlib.decompressobj()
         text = unpacker.decompress(data, self._bytes_left + 1)
@@ -42,7 +42,7 @@ class Texts:
         return text
 
     def add(self, key: str, raw: bytes, *, latin: bool = False) -> None:
-        """Keep a text in UTF-8; ``latin`` takes Latin-1 for what is none, else that is left out."""
+        """Add a UTF-8 text; if it is invalid, decode it as Latin-1 with ``latin``, else leave it out."""
         if key in self.by_key:
             return
         try:
@@ -52,7 +52,7 @@ class Texts:
                 self.by_key[key] = raw.decode("latin-1")
 
     def add_pair(self, raw: bytes) -> None:
-        """Keep a text ``key:text`` whose key is a word, in small letters."""
+        """Add a text ``key:text`` whose key is a word; the key becomes lower case."""
         key, colon, text = raw.partition(b":")
         if colon and len(key) < 100 and (word := key.decode("utf-8", "replace")).isidentifier():
             self.add(word.lower(), text, latin=True)

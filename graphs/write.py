@@ -1,4 +1,4 @@
-"""Give a graph back as JSON values: native form, or ComfyUI's API form with the graph's inputs filled in."""
+"""Serialize a graph to JSON values: native form, or ComfyUI's API form with the graph's inputs filled in."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def api(
     """ComfyUI's API form. Outputs of the graph are lost, its inputs are filled in.
 
     Args:
-        graph: What to write.
+        graph: The graph.
         values: Values of the graph's inputs; a missing one takes its default.
-        index: Number of the output that a link names; needed if links name outputs.
+        index: Output index of a link; needed if links name outputs.
     """
     filled = {name: port.default for name, port in graph.inputs.items()} | dict(values or {})
     document: dict[str, Any] = {}
@@ -63,9 +63,9 @@ def _value(value: Any) -> Any:
 
 
 def _input(port: GraphInput, values: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": port.type}
+    entry: dict[str, Any] = {"type": port.type}
     if port.name in values or not port.required:
-        made["default"] = values.get(port.name, port.default)
+        entry["default"] = values.get(port.name, port.default)
     more = {"description": port.description, "min": port.minimum, "max": port.maximum, "choices": port.choices}
-    made |= {k: [*v] if isinstance(v, tuple) else v for k, v in more.items() if v not in (None, "")}
-    return made | ({"multiline": True} if port.multiline else {})
+    entry |= {k: [*v] if isinstance(v, tuple) else v for k, v in more.items() if v not in (None, "")}
+    return entry | ({"multiline": True} if port.multiline else {})

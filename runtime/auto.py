@@ -1,4 +1,4 @@
-"""What the loaders of a graph tell of their models: a value for each ``auto``, and what does not fit together."""
+"""Facts of the loaded models: values for ``auto``, and nodes that do not fit their model or the memory."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from .errors import declaration_fault
 from .spec import Port
 from .values import Misfit, fit
 
-Told = Mapping[str, Mapping[str, Any]]
-"""By the id of a loader, what it tells of its model."""
+Facts = Mapping[str, Mapping[str, Any]]
+"""Facts of models by the id of their loader."""
 
 
 def settle(nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], list[Problem]]:
-    """Find a value for each ``auto``, and what nodes have to say of their models and of the memory they need.
+    """Resolve each ``auto``, and check nodes against their models and the memory of this machine.
 
     Args:
-        nodes: Those that may run, each after those it reads from.
+        nodes: Nodes that may run, in topological order.
 
     Returns:
-        By node id what each ``auto`` became, and the problems.
+        Resolved values by node id, and the problems.
     """
     problems: list[Problem] = []
-    told = {node.id: recommended(node, problems) for node in nodes if node.entry.spec.recommend}
+    facts = {node.id: recommended(node, problems) for node in nodes if node.entry.spec.recommend}
     asking = [(node, asked) for node in nodes if (asked := _asked(node))]
-    able = [(node, ports) for node in nodes if (ports := _needing(node))]
-    if asking or able:
-        autos, wrong = _resolve(nodes, told, asking, able)
+    needing = [(node, ports) for node in nodes if (ports := _needing(node))]
+    if asking or needing:
+        autos, wrong = _resolve(nodes, facts, asking, needing)
         problems += wrong
     else:
-        autos, problems = {}, []  # loading tells of a model that cannot be read
-    models = _models(nodes, told) if told else {}
+        autos, problems = {}, []  # loading reports a model that cannot be read
+    models = _models(nodes, facts) if facts else {}
     for node in nodes:
         if node.entry.spec.size or node.entry.spec.check_model:
             values = {**node.values, **{r.input: r.value for r in autos.get(node.id, ())}}
@@ -46,44 +46,44 @@ def settle(nodes: Sequence[CheckedNode]) -> tuple[dict[str, list[Resolved]], lis
 
 def _resolve(
     nodes: Sequence[CheckedNode],
-    told: Told,
+    facts: Facts,
     asking: Sequence[tuple[CheckedNode, Mapping[str, str]]],
-    able: Sequence[tuple[CheckedNode, Sequence[Port]]],
+    needing: Sequence[tuple[CheckedNode, Sequence[Port]]],
 ) -> tuple[dict[str, list[Resolved]], list[Problem]]:
-    """A value for each ``auto`` from the loaders that count for its node (:func:`_offers`), and where there is none."""
+    """Resolve each ``auto`` from the loaders of its node (:func:`_offered`)."""
     problems: list[Problem] = []
-    upstream, readers = _upstream(nodes, told), _readers(nodes)
-    for node, ports in able:
+    upstream, readers = _upstream(nodes, facts), _readers(nodes)
+    for node, ports in needing:
         for port in ports:
-            _check_able(node, port, {id: told[id] for id in told if id in upstream[node.id]}, problems)
-    found: dict[str, list[Resolved]] = {}
+            _check_able(node, port, {id: facts[id] for id in facts if id in upstream[node.id]}, problems)
+    resolved: dict[str, list[Resolved]] = {}
     for node, asked in asking:
         for name, key in asked.items():
-            able_to_tell = {id: values[key] for id, values in told.items() if key in values}
-            offers = _offers(node, able_to_tell, upstream, readers)
-            answer = _agreed(node, name, key, offers, told, problems)
+            recommending = {id: values[key] for id, values in facts.items() if key in values}
+            offers = _offered(node, recommending, upstream, readers)
+            answer = _agreed(node, name, key, offers, facts, problems)
             if answer:
-                found.setdefault(node.id, []).append(answer)
-    return found, problems
+                resolved.setdefault(node.id, []).append(answer)
+    return resolved, problems
 
 
-def _models(nodes: Sequence[CheckedNode], told: Told) -> Told:
-    """By the id of a node that gives a MODEL, what is known of it: its loader's facts, as changed on the way."""
+def _models(nodes: Sequence[CheckedNode], facts: Facts) -> Facts:
+    """Facts of the model of each node with a MODEL output: its loader's facts, with the changes of later nodes."""
     models: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
         if "MODEL" not in node.entry.output_types:
             continue
         spec = node.entry.spec
         sources = [source for name, source, _ in node.links if spec.inputs[name].type == "MODEL"]
-        if node.id in told:
-            models[node.id] = told[node.id]
+        if node.id in facts:
+            models[node.id] = facts[node.id]
         elif len(sources) == 1 and sources[0] in models:
             models[node.id] = {**models[sources[0]], **spec.changes}
     return models
 
 
-def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> list[Problem]:
-    """What a node cannot do with its model, or in the memory of this machine."""
+def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Facts) -> list[Problem]:
+    """Problems of a node with its model or the memory of this machine."""
     try:
         return [*_asked_misfits(node, values, models)]
     except Exception as error:
@@ -91,11 +91,11 @@ def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> list
         return [Problem(code="broken_node", node=node.id, title=node.title, **fault)]
 
 
-def _asked_misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -> Iterator[Problem]:
+def _asked_misfits(node: CheckedNode, values: Mapping[str, Any], models: Facts) -> Iterator[Problem]:
     spec = node.entry.spec
     where = {"node": node.id, "title": node.title}
-    if spec.size and (size := spec.size(values)) > (there := total_memory()):
-        message = f"what it makes takes {show_size(size)} of memory, and this machine has {show_size(there)}"
+    if spec.size and (size := spec.size(values)) > (available := total_memory()):
+        message = f"its output takes {show_size(size)} of memory, this machine has {show_size(available)}"
         yield Problem(code="no_memory", message=message, hint="Give a smaller size or batch.", **where)
     if spec.check_model:
         ports = spec.inputs
@@ -105,7 +105,7 @@ def _asked_misfits(node: CheckedNode, values: Mapping[str, Any], models: Told) -
 
 
 def _asked(node: CheckedNode) -> dict[str, str]:
-    """Input -> key, of the inputs that are ``auto``."""
+    """Input -> key of inputs that are ``auto``."""
     ports = node.entry.spec.inputs
     return {
         name: key
@@ -115,34 +115,34 @@ def _asked(node: CheckedNode) -> dict[str, str]:
 
 
 def _needing(node: CheckedNode) -> list[Port]:
-    """Linked inputs that a model must be able to use."""
+    """Linked inputs that need an ability of the model."""
     ports = node.entry.spec.inputs
     return [ports[name] for name, _, _ in node.links if ports[name].needs]
 
 
-def _check_able(node: CheckedNode, port: Port, told: Mapping[str, Mapping[str, Any]], problems: list[Problem]) -> None:
-    """A problem if no model that feeds a node can do what an input of it needs, as far as loaders tell."""
+def _check_able(node: CheckedNode, port: Port, facts: Mapping[str, Mapping[str, Any]], problems: list[Problem]) -> None:
+    """Add a problem if no model of a node has the ability that an input needs, as far as known."""
     assert port.needs
     ability = port.needs.ability
-    unable = [id for id, facts in told.items() if facts.get(ability) is False]
-    if unable and not any(facts.get(ability) for facts in told.values()):
+    unable = [id for id, known in facts.items() if known.get(ability) is False]
+    if unable and not any(known.get(ability) for known in facts.values()):
         model = ", ".join(f'"{id}"' for id in unable)
         message = f"the model of {model} {port.needs.lacking}"
         problems.append(Problem(code="unable_model", message=message, node=node.id, title=node.title, input=port.name))
 
 
 def recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]:
-    """Ask a loader's ``recommend``; it is given those of the node's values that its parameters name."""
+    """Call a loader's ``recommend`` with the inputs that its parameters name."""
     recommend = node.entry.spec.recommend
     assert recommend
     parameters = inspect.signature(recommend).parameters.values()
-    given = dict(node.values)
+    arguments = dict(node.values)
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        given = {p.name: given[p.name] for p in parameters if p.name in given}
-    if any(p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in given for p in parameters):
+        arguments = {p.name: arguments[p.name] for p in parameters if p.name in arguments}
+    if any(p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in arguments for p in parameters):
         return {}  # the name of the model comes over a link and is not known yet
     try:
-        return recommend(**given)
+        return recommend(**arguments)
     except (LookupError, OSError, ValueError) as e:
         message = f"its model's recommendations cannot be read: {e}"
         problems.append(Problem(code="no_recommendation", message=message, node=node.id, title=node.title))
@@ -153,50 +153,50 @@ def recommended(node: CheckedNode, problems: list[Problem]) -> Mapping[str, Any]
 
 
 def _upstream(nodes: Sequence[CheckedNode], loaders: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """For each node the loaders it depends on."""
-    found: dict[str, frozenset[str]] = {}
+    """Loaders upstream of each node."""
+    upstream: dict[str, frozenset[str]] = {}
     for node in nodes:
-        sets = {found[source] for _, source, _ in node.links}
+        sets = {upstream[source] for _, source, _ in node.links}
         own = frozenset([node.id]) if node.id in loaders else frozenset()
-        found[node.id] = own.union(*sets) if own or len(sets) > 1 else next(iter(sets), own)
-    return found
+        upstream[node.id] = own.union(*sets) if own or len(sets) > 1 else next(iter(sets), own)
+    return upstream
 
 
 def _readers(nodes: Sequence[CheckedNode]) -> dict[str, list[str]]:
-    """For each node those that read from it."""
-    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    """Nodes that read from each node."""
+    readers: dict[str, list[str]] = {node.id: [] for node in nodes}
     for node in nodes:
         for _, source, _ in node.links:
-            found[source].append(node.id)
-    return found
+            readers[source].append(node.id)
+    return readers
 
 
-def _offers(
+def _offered(
     node: CheckedNode,
-    told: Mapping[str, Any],
+    facts: Mapping[str, Any],
     upstream: Mapping[str, frozenset[str]],
     readers: Mapping[str, Sequence[str]],
 ) -> Mapping[str, Any]:
-    """What the loaders that count for a node recommend: those it reads itself, else its model's, else all upstream.
+    """Recommendations for a node: from loaders it reads directly, else its model's, else all upstream.
 
-    A node with none, an empty latent for instance, is asked for by those that read from it: the loaders upstream of
-    its nearest readers count, and if there are none at all, every loader of the graph.
+    For a node without any, such as an empty latent, the loaders upstream of its nearest readers are used, and if there
+    are none, all loaders of the graph.
     """
 
     def of(ids: Set[str]) -> dict[str, Any]:
-        return {id: value for id, value in told.items() if id in ids}
+        return {id: value for id, value in facts.items() if id in ids}
 
     ports = node.entry.spec.inputs
     model = {source for name, source, _ in node.links if name in ports and ports[name].type == "MODEL"}
     of_model = frozenset[str]().union(*(upstream[id] for id in model))
-    if found := of({source for _, source, _ in node.links}) or of(of_model) or of(upstream[node.id]):
-        return found
-    seen = layer = {node.id}
-    while layer := {reader for id in layer for reader in readers[id]} - seen:
-        if found := of(frozenset().union(*(upstream[id] for id in layer))):
-            return found
-        seen = seen | layer
-    return told
+    if loaders := of({source for _, source, _ in node.links}) or of(of_model) or of(upstream[node.id]):
+        return loaders
+    visited = layer = {node.id}
+    while layer := {reader for id in layer for reader in readers[id]} - visited:
+        if loaders := of(frozenset().union(*(upstream[id] for id in layer))):
+            return loaders
+        visited = visited | layer
+    return facts
 
 
 def _agreed(
@@ -231,8 +231,8 @@ def _agreed(
         bad("no_recommendation", f'"auto" has no value for {key}: {why}', "Give a value.")
         return None
     if any(value != values[0] for value in values):
-        told = ", ".join(f'"{id}": {shown(value)}' for id, value in offers.items())
-        bad("conflicting_recommendations", f"the models recommend different values for {key}", "Give a value.", told)
+        listed = ", ".join(f'"{id}": {shown(value)}' for id, value in offers.items())
+        bad("conflicting_recommendations", f"the models recommend different values for {key}", "Give a value.", listed)
         return None
     try:
         value = fit(port, values[0], port.choices if isinstance(port.choices, tuple) else None)

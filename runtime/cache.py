@@ -1,7 +1,7 @@
-"""The memory of results: by key, with a limit in bytes; what was used longest ago goes first.
+"""Cache of results by key, with a limit in bytes; least recently used results are dropped first.
 
-Sizes are found without knowing any tensor library: ``nbytes``, ``pipegraph_nbytes``, or the parameters of a network.
-A tensor or network that several results hold counts once.
+Sizes are measured without a tensor library: ``nbytes``, ``pipegraph_nbytes``, or the parameters of a network. A tensor
+or network that several results share counts once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ VARIABLE: Final = "PIPEGRAPH_CACHE_MEMORY"
 ENTRY_BYTES: Final = 256
 """Assumed cost of an entry besides its tensors."""
 TRIM_BYTES: Final = 256 << 20
-"""After so many bytes of new results freed memory is given back (20 ms): else a process holds twice as much."""
+"""Bytes of new results after which freed memory is returned to the system (20 ms); else memory use doubles."""
 MAX_TRAILS: Final = 1 << 16
-"""Of so many results it is remembered what their nodes said."""
+"""Number of results whose warnings and notes are remembered."""
 _SMALL: Final = frozenset((int, bool, type(None)))
 
 
 @dataclass(slots=True)
 class Measure:
-    """What a value holds: bytes of each large part by its ``id``, and whether all its numbers are finite."""
+    """Size of a value: bytes of each large part by ``id``, and whether all numbers are finite."""
 
     parts: dict[int, int]
     finite: bool = True
@@ -40,7 +40,7 @@ NOTHING: Final = Measure({})
 
 
 class Trail(NamedTuple):
-    """What a node said while it made a result, and the keys of the results that it was made of."""
+    """Warnings and notes of the node that made a result, and the keys of its inputs."""
 
     warnings: Sequence[str] = ()
     notes: Mapping[str, Any] = {}
@@ -48,58 +48,58 @@ class Trail(NamedTuple):
 
 
 def measure(values: tuple[Any, ...]) -> Measure:
-    """Size and soundness of a node's outputs."""
+    """Measure a node's outputs: size, and whether they are finite."""
     stack = [value for value in values if type(value) not in _SMALL]
     if not stack:
         return NOTHING
-    found = Measure({})
-    seen: set[int] = set()
+    measured = Measure({})
+    visited: set[int] = set()
     while stack:
         value = stack.pop()
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         if isinstance(value, str | bytes | bytearray):
             if len(value) > ENTRY_BYTES:
-                found.parts[id(value)] = len(value)
+                measured.parts[id(value)] = len(value)
         elif isinstance(value, Mapping):
             stack.extend(value.values())
         elif isinstance(value, list | tuple | set | frozenset):
             stack.extend(value)
         elif isinstance(value, float):
-            found.finite = found.finite and math.isfinite(value)
+            measured.finite = measured.finite and math.isfinite(value)
         elif not isinstance(value, int | type | None):
-            _measure_object(value, stack, found)
-    return found
+            _measure_object(value, stack, measured)
+    return measured
 
 
-def _measure_object(value: Any, stack: list[Any], found: Measure) -> None:
-    """Add an object; a tensor counts with the whole memory that it keeps alive, which may be more than it shows."""
+def _measure_object(value: Any, stack: list[Any], measured: Measure) -> None:
+    """Add an object; a tensor counts with its whole storage, which may be larger than the view."""
     own = getattr(value, "pipegraph_nbytes", None)
     size = own() if callable(own) else own
     if size is None:
         size = getattr(value, "nbytes", None)
         if isinstance(size, int) and not _finite(value):
-            found.finite = False
+            measured.finite = False
     if callable(storage := getattr(value, "untyped_storage", None)) and size is not None:
         memory = storage()
-        found.parts[memory.data_ptr()] = memory.nbytes()
+        measured.parts[memory.data_ptr()] = memory.nbytes()
     elif isinstance(size, int):
-        found.parts[id(value)] = size
+        measured.parts[id(value)] = size
     elif callable(parameters := getattr(value, "parameters", None)) and callable(getattr(value, "buffers", None)):
-        found.parts[id(value)] = sum(p.nbytes for p in parameters()) + sum(b.nbytes for b in value.buffers())
+        measured.parts[id(value)] = sum(p.nbytes for p in parameters()) + sum(b.nbytes for b in value.buffers())
     elif is_dataclass(value):
         stack.extend(getattr(value, f.name, None) for f in fields(value))
     elif isinstance(inside := getattr(value, "__dict__", None), dict):
         stack.extend(inside.values())
-        found.parts[id(value)] = sys.getsizeof(value)
+        measured.parts[id(value)] = sys.getsizeof(value)
 
 
 def _finite(tensor: Any) -> bool:
-    """Whether a tensor with an ``isfinite`` method holds only finite numbers; others are taken to.
+    """Whether a tensor with an ``isfinite`` method is finite; true for other values.
 
-    A finite sum has finite terms. It is 30 times as fast as the exact test, which is needed for other sums only: they
-    may have overflowed.
+    A finite sum has finite terms; this is 30 times as fast as the exact test, which is needed only if the sum is not
+    finite: it may have overflowed.
     """
     if not callable(getattr(tensor, "isfinite", None)):
         return True
@@ -112,17 +112,17 @@ def _finite(tensor: Any) -> bool:
 
 
 def default_limit() -> int:
-    """Bytes that ``PIPEGRAPH_CACHE_MEMORY`` names, or a third of the machine's memory.
+    """Limit in bytes from ``PIPEGRAPH_CACHE_MEMORY``, or a third of the machine's memory.
 
     Raises:
-        ValueError: the variable is no size.
+        ValueError: the variable is not a size.
     """
     return size_setting(VARIABLE, total_memory() // 3)
 
 
 @cache
 def _c_library() -> Any:
-    """The C library, if it can be asked to give back memory (glibc)."""
+    """The C library, if it has ``malloc_trim`` (glibc)."""
     try:
         library = ctypes.CDLL(None)
         library.malloc_trim  # noqa: B018 - AttributeError where there is none
@@ -132,7 +132,7 @@ def _c_library() -> Any:
 
 
 def _give_back() -> None:
-    """Give freed memory back to the system: glibc keeps gaps between large blocks that it cannot use again."""
+    """Return freed memory to the system: glibc keeps gaps between large blocks that it cannot reuse."""
     if library := _c_library():
         library.malloc_trim(0)
 
@@ -141,7 +141,7 @@ class MemoryCache:
     """Results by key; safe to use from several threads."""
 
     def __init__(self, limit: int | None = None) -> None:
-        """Keep at most ``limit`` bytes; that of ``default_limit`` if None, nothing at all if 0."""
+        """Keep at most ``limit`` bytes: ``default_limit`` if None, nothing if 0."""
         self.limit = default_limit() if limit is None else limit
         self.nbytes = 0
         self._untrimmed = 0
@@ -163,7 +163,7 @@ class MemoryCache:
             return entry[0]
 
     def put(self, key: str, values: tuple[Any, ...], parts: Mapping[int, int]) -> None:
-        """Keep outputs, measured by ``measure``; something larger than the limit is not kept."""
+        """Keep outputs, measured by ``measure``, unless they exceed the limit."""
         if ENTRY_BYTES + sum(parts.values()) > self.limit:
             return
         with self._lock:
@@ -185,12 +185,12 @@ class MemoryCache:
             _give_back()
 
     def trail(self, key: str) -> Trail:
-        """What was said while the result under ``key`` was made; it is kept longer than the result."""
+        """Warnings and notes of the result under ``key``; kept longer than the result."""
         with self._lock:
             return self._trails.get(key, Trail())
 
     def remember(self, key: str, trail: Trail) -> None:
-        """Keep what was said while the result under ``key`` was made."""
+        """Keep warnings and notes of the result under ``key``."""
         with self._lock:
             self._trails[key] = trail
             self._trails.move_to_end(key)

@@ -1,4 +1,4 @@
-"""The catalogue: every node that can be used, from pipegraph itself, installed packs and files the user names."""
+"""The catalogue of nodes: pipegraph's own, installed packs, and files the user names."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ class BrokenPack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A node in the catalogue, with what checking and planning ask of it again and again."""
+    """A node in the catalogue, with precomputed facts for checking and planning."""
 
     spec: NodeSpec
     source: str
-    """Module, distribution or file that it came from."""
+    """Module, distribution or file of origin."""
     defaults: Mapping[str, Any] = field(init=False)
-    """Port name -> default, of those that have one, in the order of the ports."""
+    """Port name -> default of optional ports, in port order."""
     required: frozenset[str] = field(init=False)
     output_index: Mapping[str, int] = field(init=False)
     output_types: tuple[str, ...] = field(init=False)
     plain: frozenset[str] = field(init=False)
-    """Inputs that take numbers, texts or booleans only."""
+    """Inputs of numbers, strings or booleans."""
     lazy: frozenset[str] = field(init=False)
     own: bool = field(init=False)
     """Declared by pipegraph itself."""
     shared: bool = field(init=False)
-    """Takes values, such as tensors, that a node could change in place."""
+    """Has inputs, such as tensors, that a node could change in place."""
     unlimited: Mapping[str, type] = field(init=False)
-    """Inputs that any value of one Python type fits."""
+    """Inputs without limits: any value of this Python type fits."""
     file_inputs: frozenset[str] = field(init=False)
     seed_inputs: frozenset[str] = field(init=False)
     ordered: bool = field(init=False)
     """Has an input that must not be less than another."""
     under: Mapping[str, Under] = field(init=False)
-    """Inputs that there are with some values of another input only."""
+    """Inputs that exist only for some values of another input."""
 
     def __post_init__(self) -> None:
         ports = self.spec.inputs.values()
@@ -106,14 +106,14 @@ class Catalog:
 
     @classmethod
     def of(cls, *nodes: Any) -> Catalog:
-        """A catalogue of just these node functions or modules, for tests and for programs with their own nodes."""
+        """A catalogue of these node functions or modules only."""
         collector = _Collector()
         for node in nodes:
             collector.take(node, str(getattr(node, "__module__", None) or getattr(node, "__name__", "?")))
         return cls(collector.entries)
 
     def __getitem__(self, id: str) -> NodeSpec:
-        """The node of this id; LookupError with the nearest names if there is none."""
+        """The node with this id; LookupError with the nearest names if unknown."""
         if id not in self.entries:
             raise LookupError(f'no node is called "{id}". {nearest(id, self.entries)}'.strip())
         return self.entries[id].spec
@@ -129,7 +129,7 @@ class Catalog:
 
 
 def module_names(folders: Iterable[str], prefix: str) -> Iterator[str]:
-    """Full names of the modules in a package and in its sub-packages, none of which is imported; sorted by folder."""
+    """Full names of the modules in a package and its sub-packages, without importing them; sorted by folder."""
     for module in pkgutil.iter_modules(folders, prefix):
         if module.ispkg:
             stem = module.name.rpartition(".")[2]
@@ -143,31 +143,33 @@ class _Collector:
         self.entries: dict[str, Entry] = {}
         self.broken: list[BrokenPack] = []
 
-    def take(self, found: Any, source: str) -> None:
-        """File the nodes of a module, a function, or an iterable of either."""
-        if isinstance(spec := getattr(found, "node_spec", None), NodeSpec):
+    def take(self, source_object: Any, source: str) -> None:
+        """Add the nodes of a module, a function, or an iterable of either."""
+        if isinstance(spec := getattr(source_object, "node_spec", None), NodeSpec):
             self.add(spec, source)
-        elif isinstance(found, ModuleType):
-            for value in list(vars(found).values()):
+        elif isinstance(source_object, ModuleType):
+            for value in list(vars(source_object).values()):
                 if isinstance(getattr(value, "node_spec", None), NodeSpec):
                     self.add(value.node_spec, source)
-        elif isinstance(found, Iterable):
-            for item in found:
+        elif isinstance(source_object, Iterable):
+            for item in source_object:
                 self.take(item, source)
         else:
-            raise DeclarationError(source, f"{found!r} is no node", "name a module or a list of @node functions")
+            raise DeclarationError(
+                source, f"{source_object!r} is no node", "name a module or a list of @node functions"
+            )
 
     def add(self, spec: NodeSpec, source: str) -> None:
-        there = self.entries.get(spec.id)
-        if there is None:
+        known = self.entries.get(spec.id)
+        if known is None:
             self.entries[spec.id] = Entry(spec, source)
-        elif there.spec is not spec:
-            first, second = (f"{s} ({e.where})" for s, e in ((there.source, there.spec), (source, spec)))
+        elif known.spec is not spec:
+            first, second = (f"{s} ({e.where})" for s, e in ((known.source, known.spec), (source, spec)))
             problem = f"node `{spec.id}` is declared twice: by {first} and by {second}"
             raise DeclarationError(spec.where, problem, "rename one, or leave one pack out")
 
     def imported(self, name: str, source: str) -> None:
-        """Import a module and file its nodes; a module that fails is listed and the rest goes on."""
+        """Import a module and add its nodes; a module that fails is listed as broken."""
         try:
             module = importlib.import_module(name)
         except (Exception, SystemExit) as e:
@@ -188,11 +190,11 @@ class _Collector:
         for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
             source = f"{point.dist.name if point.dist else point.name} ({point.value})"
             try:
-                found = point.load()
+                pack = point.load()
             except (Exception, SystemExit) as e:
                 self.fail(source, e)
             else:
-                self.take(found, source)
+                self.take(pack, source)
 
     def path(self, path: Path) -> None:
         """A Python file, a package, or a folder of Python files; relative imports between its files work."""
@@ -216,14 +218,14 @@ class _Collector:
     def file(self, path: Path, name: str, folder: Path | None = None) -> None:
         module = sys.modules.get(name)
         if module is None:
-            places = [str(folder)] if folder else None
-            found = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
-            if found is None or found.loader is None:
+            search = [str(folder)] if folder else None
+            module_spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=search)
+            if module_spec is None or module_spec.loader is None:
                 self.broken.append(BrokenPack(str(path), "not a Python file"))
                 return
-            module = sys.modules[name] = importlib.util.module_from_spec(found)
+            module = sys.modules[name] = importlib.util.module_from_spec(module_spec)
             try:
-                found.loader.exec_module(module)
+                module_spec.loader.exec_module(module)
             except (Exception, SystemExit) as e:
                 del sys.modules[name]
                 self.fail(str(path), e)

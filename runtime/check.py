@@ -1,4 +1,4 @@
-"""Compare a graph with the catalogue and with what the call gives: every problem is found at once, nothing runs.
+"""Check a graph and the inputs of a call against the catalogue: all problems at once, nothing runs.
 
 checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red umbrella on the beach", "seed": "7"})
 """
@@ -31,14 +31,14 @@ def check(
     overrides: Mapping[str, Any] | None = None,
     access: Access | None = None,
 ) -> CheckedGraph:
-    """Check a graph with the values given to it.
+    """Check a graph and the values of its inputs.
 
     Args:
-        graph: What ``load`` gave.
-        catalog: The nodes there are.
-        inputs: Values of the graph's inputs by name; texts, as a command line gives them, are converted.
+        graph: The graph, as loaded.
+        catalog: The known nodes.
+        inputs: Values of the graph's inputs by name; texts, as from a command line, are converted.
         overrides: Other inputs of nodes, as ``{"node.input": value}``; texts are converted by the input's type.
-        access: What may be read besides the folders of models and inputs, by this run and no other.
+        access: Files that this run may read besides the folders of models and inputs.
 
     Raises:
         GraphError: with every problem.
@@ -57,10 +57,10 @@ def open_inputs(
     overrides: Mapping[str, Any] | None = None,
     access: Access | None = None,
 ) -> list[str]:
-    """Check a graph that is not to run yet: names of the graph inputs that still need a value; arguments as for check.
+    """Check a graph without running it; return the graph inputs that still need a value. Arguments as for ``check``.
 
     Raises:
-        GraphError: with every problem besides.
+        GraphError: with every other problem.
     """
     access = access or Access()
     with granted(access):
@@ -73,7 +73,7 @@ def settled(checked: CheckedGraph) -> CheckedGraph:
     """The graph with each ``auto`` resolved.
 
     Raises:
-        GraphError: one has no value or several, or a node does not fit its model or this machine.
+        GraphError: an ``auto`` has no value or several, or a node does not fit its model or this machine.
     """
     autos, problems = settle(checked.needed()[0])
     if problems:
@@ -82,7 +82,7 @@ def settled(checked: CheckedGraph) -> CheckedGraph:
 
 
 class _Check(NodeCheck):
-    """A graph beside the catalogue: what the call gives, each node, and the whole."""
+    """Checks the call, each node, and the whole graph against the catalogue."""
 
     def run(self, inputs: Mapping[str, Any], overrides: Mapping[str, Any]) -> CheckedGraph:
         self.override(overrides)
@@ -118,7 +118,7 @@ class _Check(NodeCheck):
         )
         return checked if self.open_inputs else settled(checked)
 
-    # What the call gives
+    # The call
 
     def override(self, overrides: Mapping[str, Any]) -> None:
         nodes = dict(self.graph.nodes)
@@ -137,7 +137,7 @@ class _Check(NodeCheck):
             self.graph = replace(self.graph, nodes=nodes)
 
     def addressed(self, address: str) -> tuple[NodeUse | None, str]:
-        """Both ids and input names may hold dots: the longest id that exists counts."""
+        """Split ``node.input``; both may hold dots, so the longest known id is used."""
         head = address
         while "." in head:
             head = head.rpartition(".")[0]
@@ -145,8 +145,8 @@ class _Check(NodeCheck):
                 return self.graph.nodes[head], address[len(head) + 1 :]
         return None, ""
 
-    def call(self, given: Mapping[str, Any]) -> None:
-        for name in [name for name in given if name not in self.graph.inputs]:
+    def call(self, values: Mapping[str, Any]) -> None:
+        for name in [name for name in values if name not in self.graph.inputs]:
             listed = "Inputs of this graph: " + (", ".join(self.graph.inputs) or "none") + "."
             message = f'the graph has no input "{name}"'
             self.bad("unknown_run_input", message, input=name, hint=self.near(name, self.graph.inputs) or listed)
@@ -156,13 +156,13 @@ class _Check(NodeCheck):
                 continue
             if not port.required:
                 self.inputs[name] = self.run_input(port, port.default, text=False)
-            elif name not in given:
+            elif name not in values:
                 self.inputs[name] = BAD
                 self.open_inputs.append(name)
                 if not self.partial:
                     self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
-            if name in given:
-                self.inputs[name] = self.run_input(port, given[name], text=True)
+            if name in values:
+                self.inputs[name] = self.run_input(port, values[name], text=True)
         undrawn = {name for name, value in self.inputs.items() if value is None}
         if undrawn:
             self.draw(undrawn)
@@ -192,7 +192,7 @@ class _Check(NodeCheck):
         return value
 
     def draw(self, undrawn: set[str]) -> None:
-        """Draw the seeds of graph inputs without a value that feed a seed somewhere."""
+        """Draw seeds for graph inputs without a value that feed a seed input."""
         for use in self.graph.nodes.values():
             entry = self.catalog.entries.get(use.type)
             for name, value in use.inputs.items() if entry else ():
@@ -205,7 +205,7 @@ class _Check(NodeCheck):
     # The whole
 
     def outputs(self) -> dict[str, tuple[str, int]]:
-        found: dict[str, tuple[str, int]] = {}
+        outputs: dict[str, tuple[str, int]] = {}
         for name, link in self.graph.outputs.items():
             source = self.graph.nodes.get(link.node)
             entry = self.catalog.entries.get(source.type) if source else None
@@ -220,8 +220,8 @@ class _Check(NodeCheck):
                 message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
                 self.bad("unknown_output", message, place=place, hint=hint)
             elif index is not None:
-                found[name] = (link.node, index)
-        return found
+                outputs[name] = (link.node, index)
+        return outputs
 
     def roots(self, outputs: Mapping[str, tuple[str, int]]) -> Sequence[str]:
         ends = [node.id for node in self.checked.values() if node.entry.spec.output_node]

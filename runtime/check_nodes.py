@@ -1,4 +1,4 @@
-"""Compare each node of a graph with its declaration: its inputs, links, files and what it says itself."""
+"""Check each node of a graph against its declaration: inputs, links, files, and its own checks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .spec import Port, disorder
 from .values import Misfit, fit
 
 MAX_HINTS: Final = 50
-"""So many problems get the nearest right names as a hint."""
+"""Number of problems that get the nearest valid names as a hint."""
 MAX_DRAWN: Final = 2**53 - 1
-"""Drawn seeds are not larger, so that every reader of JSON keeps them."""
+"""Largest drawn seed: exact in every JSON reader."""
 
 
 @cache
@@ -40,7 +40,7 @@ _WIDENING: Final = {("INT", "FLOAT"), ("STRING", "COMBO"), ("COMBO", "STRING")}
 
 
 class NodeCheck:
-    """The nodes of a graph beside the catalogue; every problem is kept."""
+    """Checks the nodes of a graph against the catalogue; collects every problem."""
 
     def __init__(self, graph: Graph, catalog: Catalog, access: Access, *, partial: bool = False) -> None:
         self.graph, self.catalog, self.access, self.partial = graph, catalog, access, partial
@@ -62,13 +62,13 @@ class NodeCheck:
         self.problems.add(code, message, **more)
 
     def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> str:
-        """The nearest names, while there are few problems: looking for them is slow."""
+        """The nearest names, for the first ``MAX_HINTS`` problems: the search is slow."""
         return nearest(name, names, alike) if len(self.problems.listed) < MAX_HINTS else ""
 
     def node(self, use: NodeUse) -> None:
         entry = self.catalog.entries.get(use.type)
         if entry is None:
-            if use.type:  # else it was told of when the file was read
+            if use.type:  # else it was reported when the file was read
                 self.unknown_node(use)
             return
         ports = entry.spec.inputs
@@ -88,7 +88,7 @@ class NodeCheck:
         files: dict[str, Sequence[Path]] = {}
         for name in entry.file_inputs:
             if name in values and type(values[name]) is str and not (ports[name].auto and values[name] == "auto"):
-                files[name] = self.found(use, ports[name], values[name])
+                files[name] = self.find_files(use, ports[name], values[name])
         if len(values) > 1:
             values = {name: values[name] for name in ports if name in values}
         ordered = [links[name] for name in ports if name in links] if len(links) > 1 else [*links.values()]
@@ -117,17 +117,17 @@ class NodeCheck:
         return values, links
 
     def unused_inputs(self, use: NodeUse, entry: Entry, values: Mapping[str, Any]) -> None:
-        """Inputs that are there only with another value of another input."""
+        """Report inputs that exist only for other values of another input."""
         for name, under in entry.under.items():
             if name in use.inputs and under.choice in values and values[under.choice] not in (*under.values, BAD):
                 wanted = " or ".join(f'"{value}"' for value in under.values)
-                message = f'"{name}" counts only where "{under.choice}" is {wanted}'
+                message = f'"{name}" is used only if "{under.choice}" is {wanted}'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")
 
     def own_rules(
         self, use: NodeUse, entry: Entry, values: Mapping[str, Any], links: Mapping[str, tuple[str, str, int]]
     ) -> None:
-        """What the node's declaration says of its inputs together."""
+        """Check rules of the declaration that concern several inputs."""
         for name, limit in disorder(entry.spec.inputs, values) if entry.ordered else ():
             wanted = f"at least {limit}, which is {values[limit]}"
             more = {"input": name, "got": shown(values[name]), "wanted": wanted}
@@ -141,12 +141,12 @@ class NodeCheck:
             for name, message in faults:
                 self.bad("bad_value", message, use, input=name, got=shown(values.get(name)))
 
-    def broken(self, use: NodeUse, what: str, error: Exception, name: str = "") -> None:
-        """A function of the node's declaration failed: a fault of the node, not of the graph."""
-        self.bad("broken_node", use=use, input=name, **declaration_fault(what, error))
+    def broken(self, use: NodeUse, function: str, error: Exception, name: str = "") -> None:
+        """Report that a function of the node's declaration failed: a fault of the node, not of the graph."""
+        self.bad("broken_node", use=use, input=name, **declaration_fault(function, error))
 
     def source(self, node: str) -> tuple[str, dict[str, Any]]:
-        """The type of a node and its literal inputs, unchecked; those of the graph filled in."""
+        """The type of a node and its literal inputs, unchecked, with graph inputs filled in."""
         use = self.graph.nodes[node]
         values = {n: self.inputs.get(v.name) if type(v) is InputRef else v for n, v in use.inputs.items()}
         return use.type, {name: value for name, value in values.items() if type(value) is not Link}
@@ -162,26 +162,26 @@ class NodeCheck:
         self.bad("unknown_node", f'no node is called "{use.type}"', use, got=use.type, hint=hint)
         self.used.update(v.name for v in use.inputs.values() if type(v) is InputRef)
 
-    def literal(self, use: NodeUse, port: Port, given: Any) -> Any:
-        came = got = ""
+    def literal(self, use: NodeUse, port: Port, raw: Any) -> Any:
+        origin = got = ""
         text = (use.id, port.name) in self.texts
-        if type(given) is InputRef:
-            self.used.add(given.name)
-            came = f'It comes from the graph input "{given.name}".'
-            if given.name not in self.inputs:
-                hint = self.near(given.name, self.graph.inputs)
-                message = f'the graph has no input "{given.name}"'
+        if type(raw) is InputRef:
+            self.used.add(raw.name)
+            origin = f'It comes from the graph input "{raw.name}".'
+            if raw.name not in self.inputs:
+                hint = self.near(raw.name, self.graph.inputs)
+                message = f'the graph has no input "{raw.name}"'
                 self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
                 return BAD
-            got = shown("random") if given.name in self.random else ""
-            given = self.inputs[given.name]
-        if given is BAD:
+            got = shown("random") if raw.name in self.random else ""
+            raw = self.inputs[raw.name]
+        if raw is BAD:
             return BAD
         try:
-            value = fit(port, given, self.listed(port), text=text)
+            value = fit(port, raw, self.listed(port), text=text)
         except Misfit as e:
-            hint = " ".join(filter(None, (e.hint, came)))
-            self.bad(e.code, e.message, use, input=port.name, got=got or shown(given), wanted=e.wanted, hint=hint)
+            hint = " ".join(filter(None, (e.hint, origin)))
+            self.bad(e.code, e.message, use, input=port.name, got=got or shown(raw), wanted=e.wanted, hint=hint)
             return BAD
         except Exception as error:
             self.broken(use, "list of values" if callable(port.choices) else "file name", error, port.name)
@@ -191,7 +191,7 @@ class NodeCheck:
         return value
 
     def listed(self, port: Port) -> Sequence[Any] | None:
-        """The legal values of a COMBO; computed ones are asked for once."""
+        """The legal values of a COMBO; computed once."""
         if not callable(port.choices):
             return port.choices
         known = self.choices.get(id(port))
@@ -200,11 +200,11 @@ class NodeCheck:
         return known
 
     def put(self, use: NodeUse, name: str, value: Any) -> None:
-        """Write a value that was converted or drawn into the graph, so that the record has it."""
+        """Store a converted or drawn value in the graph, for the record."""
         self.settled.setdefault(use.id, {})[name] = value
 
-    def found(self, use: NodeUse, port: Port, name: str) -> Sequence[Path]:
-        """The files that an input names, each looked at once."""
+    def find_files(self, use: NodeUse, port: Port, name: str) -> Sequence[Path]:
+        """The files that an input names, each checked once."""
         assert port.file
         known = self.files.get((id(port), name))
         if known is not None:
@@ -233,7 +233,7 @@ class NodeCheck:
         self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
 
     def link(self, use: NodeUse, port: Port, link: Link) -> int | None:
-        """The number of the output a link means, or None if the link is wrong."""
+        """The output index of a link, or None if the link is invalid."""
         source = self.graph.nodes.get(link.node)
         if source is None:
             hint = self.near(link.node, self.graph.nodes)

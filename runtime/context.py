@@ -1,4 +1,4 @@
-"""What a running node is given besides plain values: its context, and inputs that are computed when asked for."""
+"""What a running node gets besides plain values: its context and lazy inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(BaseException):
-    """A lazy input was asked for and is not there; no error, so nothing a node's ``except Exception`` may catch."""
+    """A lazy input was requested and is not computed yet. No ``Exception``, so that a node does not catch it."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -49,18 +49,18 @@ class Linked:
 
 
 def _upstream(steps: Sequence[Step], start: Sequence[int], stop: set[int]) -> set[int]:
-    """The steps that ``start`` are computed from, themselves included, as far as ``stop``."""
-    found, stack = set[int](), [*start]
+    """Steps upstream of ``start``, including it, up to ``stop``."""
+    steps_above, stack = set[int](), [*start]
     while stack:
-        at = stack.pop()
-        if at not in found and at not in stop:
-            found.add(at)
-            stack.extend(source for _, source, _ in steps[at].links)
-    return found
+        index = stack.pop()
+        if index not in steps_above and index not in stop:
+            steps_above.add(index)
+            stack.extend(source for _, source, _ in steps[index].links)
+    return steps_above
 
 
-class Given:
-    """A lazy input that is there: a value of the graph, or a default."""
+class Available:
+    """A lazy input with a literal value or a default."""
 
     __slots__ = ("_value",)
 

@@ -1,8 +1,8 @@
-"""Every error that pipegraph raises on purpose.
+"""Errors that pipegraph raises.
 
 PipegraphError
-├── DeclarationError   a node is declared wrongly (found when its file is imported)
-├── GraphError         a graph or a call is wrong; holds every Problem at once (exit code 2)
+├── DeclarationError   a node declaration is invalid (raised when its file is imported)
+├── GraphError         a graph or a call is invalid; holds every Problem (exit code 2)
 ├── RunError           a node failed while running (exit code 1)
 ├── Cancelled          the run was cancelled (exit code 130)
 └── NoSuchRun          the run to cancel is unknown (RunFinished: it has ended already)
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 
-def declaration_fault(what: str, error: Exception) -> dict[str, str]:
-    """Message and hint for a function of a node's declaration that raised."""
+def declaration_fault(function: str, error: Exception) -> dict[str, str]:
+    """Message and hint for an exception in a function of a node's declaration."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     hint = f"The fault is in the node: {at.filename}:{at.lineno}."
-    return {"message": f"its {what} failed: {message_of(error)}", "hint": hint}
+    return {"message": f"its {function} failed: {message_of(error)}", "hint": hint}
 
 
 class DeclarationError(PipegraphError):
-    """A node's declaration is wrong: where (file:line), what, and what to write instead."""
+    """A node declaration is invalid: where (file:line), the problem, and the fix."""
 
     def __init__(self, where: str, problem: str, fix: str = "") -> None:
         self.where, self.problem, self.fix = where, problem, fix

@@ -1,4 +1,4 @@
-"""What happens in a run, as numbered events that can be read again: progress bars, servers and tests read this.
+"""Numbered events of a run, for progress bars, servers and tests.
 
 Kinds and their data:
     hashing    path, bytes: a large file is read before the plan; number 0, not in the log
@@ -6,7 +6,7 @@ Kinds and their data:
     started    -                     cached     -
     progress   done, total, unit     preview    pixels
     text       text                  saved      path, kind, temporary
-    token      text, id, sequence (the text of a language model as it is made)
+    token      text, id, sequence (text of a language model, token by token)
     warning    message               finished   seconds
     failed     problem               done       status (done, failed, cancelled), seconds
 """
@@ -37,7 +37,7 @@ class Event(NamedTuple):
     data: Mapping[str, Any] = NOTHING
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as JSON values; of a preview only its shape."""
+        """The event as JSON values; a preview by its shape."""
         data: dict[str, Any] = {
             "event": self.kind,
             "number": self.number,
@@ -58,7 +58,7 @@ class Event(NamedTuple):
 
 
 class ListenerFailed(BaseException):
-    """What listens to events raised (``__cause__``). Ends the run, and is no failure of the node that runs."""
+    """A listener raised (``__cause__``). Ends the run; the running node did not fail."""
 
 
 class EventLog:
@@ -74,7 +74,7 @@ class EventLog:
         self._waiting: Condition | None = None
 
     def emit(self, kind: str, node: str = "", title: str = "", data: Mapping[str, Any] = NOTHING) -> None:
-        """Add an event and tell the listener."""
+        """Add an event and notify the listener."""
         events = self._events
         event = Event(len(events) + 1, self.run, kind, time.perf_counter() - self._start, node, title, data)
         if kind == "preview":
@@ -97,7 +97,7 @@ class EventLog:
             raise ListenerFailed from e
 
     def _forget_preview(self, event: Event) -> None:
-        """Only a node's last preview is kept, or a long run would fill the memory with pictures."""
+        """Keep only the last preview of a node, to save memory in long runs."""
         old = self._last_preview.get(event.node)
         if old is not None:
             self._events[old] = self._events[old]._replace(data=NOTHING)
@@ -108,7 +108,7 @@ class EventLog:
         return self._events[number:]
 
     def follow(self, number: int = 0, timeout: float | None = None) -> Iterator[Event]:
-        """The events after ``number`` as they come, until the run has ended or nothing came for ``timeout`` seconds."""
+        """Yield events after ``number`` as they come, until the run ends or for ``timeout`` seconds nothing comes."""
         self._waiting = self._waiting or Condition()
         while True:
             for event in self.since(number):

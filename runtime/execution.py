@@ -1,4 +1,4 @@
-"""One run of a plan: what is cached is taken, the rest is called in order, events go out."""
+"""One run of a plan: take cached results, call the other nodes in order, emit events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import files, process_state, sharing
 from . import record as record_of
 from .cache import MemoryCache, Trail, measure
 from .catalog import Entry
-from .context import Context, Given, Linked, Wanted
+from .context import Available, Context, Linked, Wanted
 from .errors import Cancelled, RunError
 from .events import Event, EventLog, ListenerFailed
 from .node import NodeEvent, Preview, Progress, Saved, Text, Token
@@ -34,12 +34,12 @@ NO_MEMORY: Final = (
     "out of memory",
     "Cannot allocate memory",
 )
-"""What libraries that raise a RuntimeError for it say."""
+"""Messages of RuntimeErrors that mean out of memory."""
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What a run gave."""
+    """The result of a run."""
 
     run_id: str
     outputs: Mapping[str, Any]
@@ -47,9 +47,9 @@ class Result:
     files: Sequence[Path]
     """Files that were saved for the user, in order."""
     timings: Mapping[str, float]
-    """Node id -> seconds, of the nodes that ran."""
+    """Node id -> seconds of the nodes that ran."""
     cached: Sequence[str]
-    """Ids of nodes whose result was there already."""
+    """Ids of nodes whose result came from the cache."""
     warnings: Sequence[str]
     plan: Plan = field(repr=False)
     run: Mapping[str, Any] = field(repr=False)
@@ -164,39 +164,39 @@ class Execution:
         self.log.emit("plan", data=data)
         for message in self.plan.warnings:
             self.warn("", "", message)
-        self.tell_cached(0)
+        self.report_cached(0)
 
     def maybe(self, wanted: Sequence[int]) -> list[int]:
-        """The steps that are to run only if a lazy input asks for them."""
+        """Steps that run only if a lazy input requests them."""
         steps, sure = self.plan.steps, set(wanted)
         if not any(steps[i].node.entry.lazy for i in wanted):
             return []
-        found: set[int] = set()
+        optional: set[int] = set()
         stack = [*wanted]
         while stack:
             for _, source, _ in steps[stack.pop()].links:
-                if source in sure or source in found or self.values[source] is not None:
+                if source in sure or source in optional or self.values[source] is not None:
                     continue
                 if not (steps[source].cacheable and self.cache.get(steps[source].key)):
-                    found.add(source)
+                    optional.add(source)
                     stack.append(source)
-        return sorted(found)
+        return sorted(optional)
 
-    def tell_cached(self, told: int) -> None:
-        """An event for each node found in the cache after the first ``told``, and what was said when it ran."""
-        for i in self.hits[told:]:
+    def report_cached(self, first: int) -> None:
+        """Emit an event for each cache hit from ``first`` on, with the warnings and notes of its run."""
+        for i in self.hits[first:]:
             node = self.plan.steps[i].node
             self.log.emit("cached", node.id, node.title)
             self.recall(i)
 
     def wanted(self, targets: Iterable[int]) -> list[int]:
-        """The steps that must run to give the targets, in order; what the cache holds is taken from it."""
+        """Steps that must run for the targets, in order; cached results are taken."""
         steps, values = self.plan.steps, self.values
-        found: set[int] = set()
+        needed: set[int] = set()
         stack = [*targets]
         while stack:
             i = stack.pop()
-            if i in found or values[i] is not None:
+            if i in needed or values[i] is not None:
                 continue
             step = steps[i]
             hit = self.cache.get(step.key) if step.cacheable else None
@@ -206,13 +206,13 @@ class Execution:
                 self.cached.append(step.node.id)
                 self.hits.append(i)
                 continue
-            found.add(i)
+            needed.add(i)
             lazy = step.node.entry.lazy
             stack.extend(source for name, source, _ in step.links if name not in lazy)
-        return sorted(found)
+        return sorted(needed)
 
     def advance(self, index: int) -> None:
-        """Run a step and, before it, what its lazy inputs ask for: an explicit stack, so that depth does not matter."""
+        """Run a step and, before it, what its lazy inputs request; an explicit stack, so depth does not matter."""
         stack = [index]
         while stack:
             if self.cancelled:
@@ -224,9 +224,9 @@ class Execution:
             try:
                 self.step(self.plan.steps[i])
             except Wanted as e:
-                told = len(self.cached)
+                first = len(self.cached)
                 stack.extend(reversed(self.wanted([e.step])))
-                self.tell_cached(told)
+                self.report_cached(first)
             else:
                 stack.pop()
 
@@ -239,24 +239,24 @@ class Execution:
             self.timings[node.id] = 0.0
             emit("started", node.id, node.title)
         start = time.perf_counter()
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         before = self.inputs(step) if node.entry.shared else []
         changed = ""
         try:
-            given = self.given(step)
-            with self.process_kept(step):
-                result = spec.call(given)
+            arguments = self.arguments(step)
+            with self.process_restored(step):
+                result = spec.call(arguments)
                 if spec.streams:
                     result = self.drive(step, result)
             outputs = outputs_of(node.entry, result)
         except (Cancelled, RunError, Wanted, ListenerFailed, KeyboardInterrupt):
             raise
-        except BaseException as e:  # a library may have a kind of its own beside Exception
-            raise self.failure(step, given, e) from e
+        except BaseException as e:  # some libraries raise BaseException
+            raise self.failure(step, arguments, e) from e
         finally:
-            given.clear()  # a traceback that somebody keeps must not keep the tensors
+            arguments.clear()  # a traceback must not keep tensors alive
             if before and (changed := sharing.changed(before)):
-                self.cache.clear()  # other results may hold what was changed
+                self.cache.clear()  # other results may share the changed value
             before.clear()
             seconds = self.timings[node.id] = self.timings[node.id] + time.perf_counter() - start
         if changed:
@@ -267,49 +267,49 @@ class Execution:
         self.keep(step, outputs)
         emit("finished", node.id, node.title, {"seconds": seconds})
 
-    def process_kept(self, step: Step) -> AbstractContextManager[None]:
-        """Around the call of a node that is not pipegraph's own: what it changes for the process is put back."""
+    def process_restored(self, step: Step) -> AbstractContextManager[None]:
+        """Restore process settings after the call of a node that is not pipegraph's own."""
         node = step.node
         if node.entry.own:
             return nullcontext()
         warn = partial(self.warn, node.id, node.title)
-        return process_state.kept(node.entry.spec.id, warn, drawn=node.entry.spec.effect != "volatile")
+        return process_state.restored(node.entry.spec.id, warn, drawn=node.entry.spec.effect != "volatile")
 
     def inputs(self, step: Step) -> list[sharing.Held]:
-        """What the node is handed that it might change: the values of links that are there already."""
+        """Linked inputs that the node might change in place."""
         entry, values = step.node.entry, self.values
         plain, deep = entry.plain, not entry.own
         return [
-            sharing.held(name, there[output], deep=deep)
+            sharing.held(name, outputs[output], deep=deep)
             for name, source, output in step.links
-            if name not in plain and (there := values[source]) is not None
+            if name not in plain and (outputs := values[source]) is not None
         ]
 
-    def given(self, step: Step) -> dict[str, Any]:
+    def arguments(self, step: Step) -> dict[str, Any]:
         """The arguments of the node's function."""
         entry = step.node.entry
         spec, values = entry.spec, self.values
-        given = dict(step.values)
+        arguments = dict(step.values)
         if entry.lazy:
-            for name in entry.lazy & given.keys():
-                given[name] = Given(given[name])
+            for name in entry.lazy & arguments.keys():
+                arguments[name] = Available(arguments[name])
         for name, source, output in step.links:
             if name in entry.lazy:
-                given[name] = Linked(self, step, name, source, output)
+                arguments[name] = Linked(self, step, name, source, output)
             else:
-                given[name] = self.take(entry, name, values[source][output])  # type: ignore[index]
+                arguments[name] = self.take(entry, name, values[source][output])  # type: ignore[index]
         if spec.context:
-            given[spec.context] = Context(self, step)
-        return given
+            arguments[spec.context] = Context(self, step)
+        return arguments
 
     @staticmethod
     def take(entry: Entry, name: str, value: Any) -> Any:
-        """A value from a link; numbers, texts and names are held against the limits of the port."""
+        """A value from a link; plain values are checked against the limits of the port."""
         if name not in entry.plain or type(value) is entry.unlimited.get(name):
             return value
         port = entry.spec.inputs[name]
         if port.auto and value == "auto":
-            raise ValueError(f'input "{name}": "auto" must stand in the graph, it cannot come over a link')
+            raise ValueError(f'input "{name}": "auto" must be in the graph, it cannot come over a link')
         try:
             return fit(port, value, port.choices() if callable(port.choices) else port.choices)
         except Misfit as e:
@@ -317,7 +317,7 @@ class Execution:
             raise ValueError(f'input "{name}": {e.message}; got {shown(value)}{wanted}') from None
 
     def drive(self, step: Step, stream: Any) -> Any:
-        """Forward what a generator node yields; each yield is also where a cancel lands."""
+        """Forward the events of a generator node; a cancelled run stops at the next event."""
 
         def each(event: NodeEvent) -> None:
             self.forward(step, event)
@@ -346,7 +346,7 @@ class Execution:
             raise TypeError(f"the node yielded {shown(event)}, which is no event")
 
     def keep(self, step: Step, outputs: tuple[Any, ...]) -> None:
-        """Put a result into the cache, unless it is unsound."""
+        """Cache a result, unless it is not finite."""
         measured = measure(outputs)
         if not measured.finite:
             self.warn(step.node.id, step.node.title, "the result holds NaN or infinite numbers; it is not cached")
@@ -357,7 +357,7 @@ class Execution:
             self.cache.put(step.key, outputs, measured.parts)
 
     def recall(self, index: int) -> None:
-        """Say again what was said while a result from the cache was made, and those that it was made of."""
+        """Repeat the warnings and notes of a cached result and of its inputs."""
         stack = [index]
         while stack:
             i = stack.pop()
@@ -376,25 +376,25 @@ class Execution:
         self.warnings.append((node, message))
         self.log.emit("warning", node, title, {"message": message})
 
-    def failure(self, step: Step, given: Mapping[str, Any], error: BaseException) -> RunError:
-        traceback.clear_frames(error.__traceback__)  # tensors in the frames of the failed node go now
+    def failure(self, step: Step, arguments: Mapping[str, Any], error: BaseException) -> RunError:
+        traceback.clear_frames(error.__traceback__)  # free the tensors of the failed node
         message = message_of(error)
-        out = isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
-        hint = "The memory did not suffice: a smaller size or batch, tiled decoding, or a smaller dtype needs less."
+        no_memory = isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
+        hint = "Out of memory: a smaller size or batch, tiled decoding, or a smaller dtype needs less."
         return RunError(
             Problem(
                 code="node_failed",
                 message=message,
                 node=step.node.id,
                 title=step.node.title,
-                got=", ".join(f"{k}={_told(given[k])}" for k in step.node.entry.spec.inputs if k in given),
-                hint=hint if out else "",
+                got=", ".join(f"{k}={_short(arguments[k])}" for k in step.node.entry.spec.inputs if k in arguments),
+                hint=hint if no_memory else "",
             )
         )
 
     def result(self, began: float, seconds: float) -> Result:
-        found = {name: self.values[i][output] for name, (i, output) in self.plan.outputs.items()}  # type: ignore[index]
-        outputs = {name: sharing.copied(value) for name, value in found.items()}  # the cache hands out the same ones
+        values = {name: self.values[i][output] for name, (i, output) in self.plan.outputs.items()}  # type: ignore[index]
+        outputs = {name: sharing.copied(value) for name, value in values.items()}  # the cache shares its values
         paths = [saved.path for saved in self.saved if not saved.temporary]
         run = {
             "id": self.id,
@@ -404,7 +404,7 @@ class Execution:
             "timings": {id: round(t, 5) for id, t in self.timings.items()},
             "cached": self.cached,
             "files": [str(path) for path in paths],
-            "warnings": record_of.told(self.warnings),
+            "warnings": record_of.warnings(self.warnings),
             "peak_memory": record_of.peak_memory(),
         }
         warnings = [message for _, message in self.warnings]
@@ -413,5 +413,5 @@ class Execution:
         )
 
 
-def _told(value: Any) -> str:
-    return "lazy" if isinstance(value, Linked | Given) else shown(value)
+def _short(value: Any) -> str:
+    return "lazy" if isinstance(value, Linked | Available) else shown(value)

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, under names that no other writer has.
+"""Atomic writes of files under unique names.
 
 A file is written as ``.pipegraph-<process>-….tmp`` and linked to its final name, which fails if the name is taken.
-What a killed process left is swept by the next run in the same folder.
+The next run in a folder removes what a killed process left.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Final
 
 DAY: Final = 86_400.0
 _HOST: Final = blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
-_MINE: Final = secrets.token_hex(4)
-"""Tells this process from an earlier one with the same number."""
+_TOKEN: Final = secrets.token_hex(4)
+"""Distinguishes this process from an earlier one with the same pid."""
 _TEMP: Final = re.compile(r"\.pipegraph-(\d+)-([0-9a-f]{8})-([0-9a-f]{8})-\d+\.tmp(-texts)?")
 _counter = count()
 _WINDOWS = os.name == "nt"
@@ -36,7 +36,7 @@ def write_new(folder: Path, name: str, data: bytes | Path) -> Path:
     Args:
         folder: The file never leaves it, whatever ``name`` says.
         name: May hold folders, with ``/`` or ``\\``; must hold ``%n`` once, in its last part.
-        data: What to write, or a finished file of :func:`scratch`, which is moved.
+        data: Bytes, or a finished file of :func:`scratch`, which is moved.
 
     Raises:
         ValueError: the name is not allowed.
@@ -60,7 +60,7 @@ def write_new(folder: Path, name: str, data: bytes | Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, in place of one that may be there."""
+    """Write a file atomically, replacing an existing one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temp = _write_temp(path.parent, data)
     try:
@@ -70,9 +70,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def sweep(folder: Path, *, age: float = DAY) -> list[Path]:
-    """Remove temporary files that dead processes left in ``folder`` (not below it); what was removed.
+    """Remove temporary files of dead processes in ``folder`` (not below it); return them.
 
-    A file of another machine, or of a number that is in use again, goes when it is ``age`` seconds old.
+    A file of another machine, or of a reused pid, is removed when it is ``age`` seconds old.
     """
     gone: list[Path] = []
     try:
@@ -105,9 +105,9 @@ def sweep_old(folder: Path, *, age: float = DAY) -> None:
 
 
 def check_name(name: str) -> list[str]:
-    """The parts of a name for ``write_new``; ValueError with a sentence if it is not allowed.
+    """Split and check a name for ``write_new``; ValueError if it is not allowed.
 
-    A name is printed for scripts, one a line: it holds no control character and does not look like an option.
+    Names are printed for scripts, one per line: no control characters, no leading dash.
     """
     name = unicodedata.normalize("NFC", name)
     parts = name.replace("\\", "/").split("/")
@@ -127,7 +127,7 @@ def check_name(name: str) -> list[str]:
 
 
 def windows_fault(part: str) -> str:
-    """Why Windows has no file or folder of this name, as a sentence; empty if it has."""
+    """Why the name is invalid on Windows; empty if it is valid."""
     if bad := sorted({*part} & {*'<>:"|?*'}):
         return f"names on Windows hold no {' '.join(bad)}"
     stem = part.partition(".")[0].rstrip().upper()
@@ -135,20 +135,20 @@ def windows_fault(part: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Find out whether files can be written to a folder that may not exist yet; leaves nothing behind.
+    """Check that files can be written to a folder, which may not exist yet; leaves nothing behind.
 
     Raises:
-        OSError: they cannot.
+        OSError: they cannot be written.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for place in [*reversed(folder.parents), folder]:
             if not place.is_dir():
                 place.mkdir(exist_ok=True)
-                made.append(place)
+                created.append(place)
         _write_temp(folder, b"").unlink()
     finally:
-        for place in reversed(made):
+        for place in reversed(created):
             with suppress(OSError):  # another run has written there meanwhile
                 place.rmdir()
 
@@ -171,9 +171,9 @@ def _lowest_free(place: Path, before: str, after: str) -> int:
 
 
 def scratch(folder: Path) -> Path:
-    """The path of a new temporary file in ``folder``, for what is written piece by piece; the caller removes it."""
+    """Path of a new temporary file in ``folder`` for incremental writes; the caller removes it."""
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f".pipegraph-{os.getpid()}-{_HOST}-{_MINE}-{next(_counter)}.tmp"
+    return folder / f".pipegraph-{os.getpid()}-{_HOST}-{_TOKEN}-{next(_counter)}.tmp"
 
 
 def _flush(path: Path) -> None:
@@ -200,7 +200,7 @@ def _write_temp(folder: Path, data: bytes | Path) -> Path:
 
 
 def _publish(temp: Path, final: Path, data: bytes | Path) -> Path:
-    """Give the file its final name, or FileExistsError; the temporary file, which may have had to move."""
+    """Link the file to its final name, or FileExistsError; return the temporary file, which may have moved."""
     try:
         os.link(temp, final)
     except OSError as e:
@@ -210,7 +210,7 @@ def _publish(temp: Path, final: Path, data: bytes | Path) -> Path:
             return _publish(moved, final, data)
         if e.errno == errno.EEXIST:
             raise
-        # No hard links here. Between the look and the renaming another writer may take the name.
+        # No hard links: another writer may take the name between the check and the rename.
         if final.exists():
             raise FileExistsError(final) from e
         os.rename(temp, final)
@@ -218,7 +218,7 @@ def _publish(temp: Path, final: Path, data: bytes | Path) -> Path:
 
 
 def _is_left(pid: int, host: str, token: str, entry: os.DirEntry[str], age: float) -> bool:
-    if host == _HOST and token == _MINE and pid == os.getpid():  # a forked process has this one's token
+    if host == _HOST and token == _TOKEN and pid == os.getpid():  # a forked process has this one's token
         return False
     try:
         old = time.time() - entry.stat().st_mtime > age

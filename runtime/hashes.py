@@ -1,6 +1,6 @@
-"""Content hashes of files and folders, remembered between runs so that a large model is read once.
+"""Content hashes of files and folders, cached between runs so that a large model is read once.
 
-A file's hash is remembered by device, inode, size, and times of change. Small files are read each time.
+Hashes are cached by device, inode, size and modification times. Small files are read each time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from pipegraph.folders import cache_folder
 from .files import replace_file
 
 SMALL: Final = 1 << 16
-"""Bytes up to which remembering is not worth it."""
+"""Files up to this many bytes are not cached."""
 SETTLED_NS: Final = 2_000_000_000
-"""A file changed less than this ago may change again within one tick of its clock: it is not remembered."""
+"""A file changed more recently may change again within one clock tick: it is not cached."""
 MAX_ENTRIES: Final = 20_000
 
 
 class FileHashes:
-    """SHA-256 of files, with a memory on disk.
+    """SHA-256 of files, with a cache on disk.
 
     Args:
-        store: JSON file of the memory; ``file_hashes.json`` in the cache folder if None. Not being able to read or
-            write it costs time only.
-        on_read: Told of each larger file before it is read, with its size in bytes.
+        store: JSON file of the cache; ``file_hashes.json`` in the cache folder if None. Failure to read or write it
+            costs time only.
+        on_read: Called with path and size in bytes before a large file is read.
     """
 
     def __init__(self, store: Path | None = None, on_read: Callable[[Path, int], None] | None = None) -> None:
@@ -43,7 +43,7 @@ class FileHashes:
         self._new: dict[str, str] = {}
 
     def digest(self, paths: Sequence[Path]) -> str:
-        """One hash for files and folders together: names inside folders and all contents count."""
+        """One hash for files and folders together, over names inside folders and all contents."""
         if len(paths) == 1 and paths[0].is_file():
             return self.file(paths[0])
         total = hashlib.sha256()
@@ -55,7 +55,7 @@ class FileHashes:
     def file(self, path: Path) -> str:
         """SHA-256 of a file's contents, in hex."""
         before = os.stat(path)
-        if not stat.S_ISREG(before.st_mode):  # reading a pipe may wait for ever
+        if not stat.S_ISREG(before.st_mode):  # reading a pipe may block
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         if before.st_size <= SMALL:
             return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -66,7 +66,7 @@ class FileHashes:
         if self._on_read:
             self._on_read(path, before.st_size)
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
         after = os.stat(path)
         same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
             after.st_size,
@@ -74,19 +74,19 @@ class FileHashes:
             after.st_ctime_ns,
         )
         if same and time.time_ns() - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NS:
-            self._new[key] = found
-        return found
+            self._new[key] = digest
+        return digest
 
     def save(self) -> None:
-        """Write what is new to the memory on disk, beside what others have written meanwhile."""
+        """Merge new hashes into the cache on disk."""
         if not self._new:
             return
         self._known = None
         merged = {**self._memory(), **self._new}
-        kept = dict(list(merged.items())[-MAX_ENTRIES:])
+        newest = dict(list(merged.items())[-MAX_ENTRIES:])
         with suppress(OSError):
-            replace_file(self._path(), json.dumps(kept).encode())
-        self._known, self._new = kept, {}
+            replace_file(self._path(), json.dumps(newest).encode())
+        self._known, self._new = newest, {}
 
     def _path(self) -> Path:
         return self._store or cache_folder() / "file_hashes.json"
@@ -106,11 +106,11 @@ def _files(root: Path) -> list[tuple[Path, str]]:
     """A file, or all files under a folder (links to files followed), each with its name within the folder, sorted."""
     if not root.is_dir():
         return [(root, root.name)]
-    found = []
+    files = []
     for folder, folders, names in os.walk(root):
         folders.sort()
         for name in names:
             path = Path(folder, name)
             if path.is_file():
-                found.append((path, path.relative_to(root).as_posix()))
-    return sorted(found, key=lambda item: item[1])
+                files.append((path, path.relative_to(root).as_posix()))
+    return sorted(files, key=lambda item: item[1])

@@ -1,4 +1,4 @@
-"""What notebooks show of workflows, plans and results."""
+"""HTML of workflows, plans and results for notebooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDE: Final = 256
 MOST_IMAGES: Final = 8
 MOST_ROWS: Final = 50
 LONGEST: Final = 2000
-"""Characters of a text that are shown."""
+"""Longest text that is shown, in characters."""
 
 
 def of_result(result: Result) -> str:
@@ -52,7 +52,7 @@ def _input(port: Any) -> str:
 
 
 def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """A table; the cells of the second column are HTML already."""
+    """A table; the second column is HTML already."""
     more = [("", f"and {len(rows) - MOST_ROWS} more")] if len(rows) > MOST_ROWS else []
     lines = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{cell}</td></tr>'
@@ -74,15 +74,15 @@ def _value(value: Any) -> str:
 
 
 def _thumbnails(images: Any) -> Iterable[str]:
-    """``<img>`` of each of [B, H, W, C] in 0..1."""
+    """An ``<img>`` for each of the images [B, H, W, C] in 0..1."""
     from PIL import Image
 
     for image in images:
         levels = (image.detach().float().clamp(0, 1) * 255).round().byte().cpu().numpy()
-        picture = Image.fromarray(levels[..., 0] if levels.shape[-1] == 1 else levels)
-        picture.thumbnail((SIDE, SIDE))
+        thumbnail = Image.fromarray(levels[..., 0] if levels.shape[-1] == 1 else levels)
+        thumbnail.thumbnail((SIDE, SIDE))
         file = io.BytesIO()
-        picture.save(file, "PNG")
+        thumbnail.save(file, "PNG")
         height, width = image.shape[:2]
         data = b64encode(file.getvalue()).decode()
         yield f'<img src="data:image/png;base64,{data}" title="{width} x {height}" style="margin:2px">'

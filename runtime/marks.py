@@ -1,4 +1,4 @@
-"""What ``Annotated[...]`` may say of an input or output of a node. Torch-free."""
+"""Markers for ``Annotated[...]`` types of node inputs and outputs. Torch-free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """What an input is, for types that several nodes share; a docstring that describes the input under Args wins."""
+    """Description of an input, for types that several nodes share; a docstring's ``Args:`` entry takes precedence."""
 
     text: str
 
@@ -32,10 +32,10 @@ class Choices:
 class FileInput:
     """A STRING input that names files; their contents are part of the node's cache key.
 
-    ``find`` turns the name into the files or folders it stands for, or raises ``LookupError`` with a sentence that
-    says where was looked; its attributes ``message`` and ``advice``, if it has them, part what is wrong from what to
-    do. ``names`` lists what could be named, for hints and forms. ``fault`` says in a sentence why one of the files
-    cannot be used, as far as its header tells, else nothing; it is asked when the graph is checked.
+    ``find`` resolves the name to files or folders, or raises ``LookupError`` that says where it searched; optional
+    attributes ``message`` and ``advice`` separate the problem from the fix. ``names`` lists known names, for hints and
+    forms. ``fault`` says why a file cannot be used, judged by its header, or returns an empty string; it is called when
+    the graph is checked.
     """
 
     find: Callable[[str], Sequence[Path]]
@@ -45,9 +45,9 @@ class FileInput:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """A STRING input from which the name of a file to write is made; a bad one is found before anything runs.
+    """A STRING input that becomes the name of an output file; checked before the run.
 
-    ``example`` gives a name for ``RunContext.write`` as the node will make it from the text.
+    ``example`` turns the text into a name for ``RunContext.write``, as the node will.
     """
 
     example: Callable[[str], str]
@@ -55,14 +55,14 @@ class FileName:
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """The value ``"auto"`` is allowed: the plan puts the model's recommendation for ``key`` in its place."""
+    """Allows the value ``"auto"``: the plan replaces it by the model's recommendation for ``key``."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Under:
-    """An input that there is only while the COMBO input ``choice`` is one of some; graphs name it ``choice.name``."""
+    """An input that exists only for some values of the COMBO input ``choice``; graphs name it ``choice.name``."""
 
     choice: str
     values: tuple[str, ...]
@@ -74,9 +74,9 @@ class Under:
 
 @dataclass(frozen=True, slots=True)
 class Grows:
-    """As many inputs as are given, each under one of these names: graphs call them ``input.name``.
+    """A variable number of inputs with these names; graphs call them ``input.name``.
 
-    The node's parameter is a mapping of those that are there, by name.
+    The node's parameter is a mapping of the connected inputs by name.
     """
 
     names: tuple[str, ...]
@@ -84,23 +84,23 @@ class Grows:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """A linked input that the model must be able to use: the ``recommend`` of its loader says ``ability: True``."""
+    """A linked input that needs an ability of the model: its loader's ``recommend`` says ``ability: True``."""
 
     ability: str
     lacking: str
-    """What a model does that cannot, e.g. ``reads text only``."""
+    """Message for a model without it, e.g. ``reads text only``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far one click moves a number in a form."""
+    """Step of a number in a form."""
 
     by: float
 
 
 @dataclass(frozen=True, slots=True)
 class OneMoreThan:
-    """A count that is one more than a multiple: of frames 4n + 1, where a latent holds 1 frame or 4. Or ``by`` more."""
+    """A count of the form ``multiple * n + by``, e.g. 4n + 1 frames."""
 
     multiple: int
     by: int = 1
@@ -108,14 +108,14 @@ class OneMoreThan:
 
 @dataclass(frozen=True, slots=True)
 class NotBelow:
-    """A number that must not be less than that of another input: an end, of its start."""
+    """A number that must not be less than another input, e.g. an end and its start."""
 
     input: str
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """An INT that seeds randomness: ``null`` in a graph means one drawn before the run and recorded."""
+    """An INT seed: ``null`` in a graph means drawn before the run and recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
     @node("ImageInvert", category="image")
     def image_invert(image: Image) -> Image:
-        \"\"\"Invert the colours of an image.
+        \"\"\"Invert the colours of images.
 
         Args:
-            image: What to invert.
+            image: Images to invert.
         \"\"\"
         return 1 - image
 
 Types come from annotations, limits from ``annotated_types`` and the markers of ``marks.py``, texts from the docstring.
-What is wrong with a declaration is a ``DeclarationError`` when the file is imported. Torch-free.
+An invalid declaration raises ``DeclarationError`` on import. Torch-free.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def is_outputs(cls: type) -> bool:
 @dataclass_transform(frozen_default=True)
 def outputs(cls: type[T]) -> type[T]:
     """Mark a class as the named outputs of a node: a frozen dataclass, one field an output."""
-    made = dataclass(frozen=True)(cls)
-    _OUTPUTS.add(made)
-    return made
+    frozen = dataclass(frozen=True)(cls)
+    _OUTPUTS.add(frozen)
+    return frozen
 
 
 def node(
@@ -96,14 +96,14 @@ def node(
     check_model: Callable[[Mapping[str, Any], Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None,
     size: Callable[[Mapping[str, Any]], int] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a function as the node ``id``; the function comes back unchanged, with its spec as ``node_spec``.
+    """Declare a function as the node ``id``; returns the function with its spec as ``node_spec``.
 
     Args:
         id: ComfyUI's class name where ComfyUI has the node, CamelCase otherwise.
         category: Folder in menus, e.g. ``image/transform``; must be given.
         title: Name for people; the id split into words if empty.
         effect: See ``Effect``.
-        version: Raise it when the same inputs give another result.
+        version: Increase it if the same inputs give a new result.
         output_node: Runs even if nothing reads its outputs.
         output: Name of a single output; its wire type if empty.
         check: See ``NodeSpec.check``.
@@ -113,7 +113,7 @@ def node(
         size: See ``NodeSpec.size``.
 
     Raises:
-        DeclarationError: the declaration is wrong; says where, what and how to mend it.
+        DeclarationError: the declaration is invalid; says where, why, and how to fix it.
     """
     if not isinstance(id, str) or not id:
         code = getattr(id, "__code__", None)
@@ -146,7 +146,7 @@ def node(
 
 
 def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
-    """The parts of a NodeSpec that a function's signature and docstring give."""
+    """The parts of a NodeSpec from a function's signature and docstring."""
     if not isinstance(fn, FunctionType):
         raise DeclarationError(repr(fn), "a node is a plain function", "decorate a `def`")
     where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
@@ -205,7 +205,7 @@ def _read(fn: Callable[..., Any], id: str, output: str) -> dict[str, Any]:
 
 
 def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", default: Any = MISSING) -> Port:
-    """A port by its type; ``doc`` comes before what the type says of it."""
+    """A port from a type hint; ``doc`` takes precedence over the type's ``Doc``."""
     facts: dict[str, Any] = {}
     wires: list[str] = []
 
@@ -245,7 +245,7 @@ def _port(name: str, hint: Any, where: str, label: str, *, doc: str = "", defaul
 
 
 def _facts(mark: Any) -> dict[str, Any]:
-    """What one mark of an ``Annotated`` says about a port."""
+    """The port fields of one marker."""
     match mark:
         case Ge(ge=v):
             return {"minimum": v}
@@ -299,7 +299,7 @@ def _output_ports(result: Any, where: str, label: str, output: str) -> dict[str,
 
 
 def _described(doc: str) -> dict[str, str]:
-    """Names and texts under ``Args:`` of a docstring; a text may go on in deeper lines."""
+    """Names and texts under ``Args:`` of a docstring; indented lines continue a text."""
     block = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", doc, re.M)
-    found = re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", block[1], re.M) if block else []
-    return {name: " ".join(text.split()) for name, text in found}
+    entries = re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", block[1], re.M) if block else []
+    return {name: " ".join(text.split()) for name, text in entries}

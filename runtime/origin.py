@@ -1,4 +1,4 @@
-"""How a run differs from the one that made the picture or video its graph was read from."""
+"""Differences between a run and the run that made the picture or video of its graph."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def differences(origin: Origin, settings: Mapping[str, Any], steps: Sequence[Step]) -> list[str]:
-    """A sentence for each setting, file and version that is not what it was, with the old and the new one.
+    """A sentence for each setting, file and version that differs, with old and new value.
 
     Args:
-        origin: What the file says.
-        settings: Of this run, under the same names.
-        steps: Of this run, with the hashes of the files they read. A file whose name was changed is no difference.
+        origin: The original run.
+        settings: Settings of this run, under the same names.
+        steps: Steps of this run, with hashes of their files. A renamed file is no difference.
     """
     return [*_settings(origin, settings), *_files(origin, steps), *_versions(origin)]
 

@@ -1,4 +1,4 @@
-"""Which well-known pack of custom nodes for ComfyUI a node is of, by its name."""
+"""Well-known packs of custom nodes for ComfyUI, by node name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PACKS: Final = {
     r"(UnetLoader|CLIPLoader|DualCLIPLoader|TripleCLIPLoader)GGUF.*": "ComfyUI-GGUF",
     r"CR .*": "ComfyUI_Comfyroll_CustomNodes",
 }
-"""Names of nodes -> the repository that has them."""
+"""Node name pattern -> repository."""
 
 
 def pack_of(node: str) -> str:

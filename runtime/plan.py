@@ -1,4 +1,4 @@
-"""From a checked graph to a plan: what runs in which order, under which cache keys, and when each value is dropped.
+"""Plan a checked graph: order of steps, cache keys, and when each value is dropped.
 
 A key is a Merkle hash: node id and version, values, keys of the inputs, contents of the files read, numeric settings.
 Equal nodes with equal inputs are one step. ``"auto"`` values are replaced by the model's recommendation.
@@ -23,25 +23,25 @@ from .origin import differences
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides about numbers besides the graph, for all nodes of a run."""
+    """Settings besides the graph that affect numerical results of a run."""
 
     device: str = "cpu"
-    """Where networks run: ``cpu``, ``cuda:0``, ..."""
+    """Device of networks: ``cpu``, ``cuda:0``, ..."""
     dtype: str = "auto"
     """``auto``, ``fp32``, ``fp16`` or ``bf16``."""
     kernels: Mapping[str, str] = field(default_factory=dict)
-    """Back ends that were asked for, by operation."""
+    """Requested back ends by op."""
     quantize: str = ""
-    """How loaded weights are kept: ``q8``, ``fp8``, ``w4``, or empty for as they are."""
+    """Quantization of loaded weights: ``q8``, ``fp8``, ``w4``, or empty for none."""
     threads: int = 0
-    """Threads of torch on the CPU, where the order of sums depends on them; 0 if not known."""
+    """CPU threads of torch, which affect the order of sums; 0 if unknown."""
 
     def key(self) -> str:
-        """The part of cache keys that stands for these settings; models lie on one device, so its number counts."""
+        """These settings as part of cache keys; includes the device index, as models lie on one device."""
         return repr((self.device, self.dtype, sorted(self.kernels.items()), self.quantize, self.threads))
 
     def as_dict(self) -> dict[str, Any]:
-        """For the record; of the device only its class, such as ``cuda``."""
+        """Settings for the record; the device without index, e.g. ``cuda``."""
         known = {"device": self.device.split(":")[0], "dtype": self.dtype, "kernels": dict(self.kernels)}
         return {**known, "quantize": self.quantize, **({"threads": self.threads} if self.threads else {})}
 
@@ -53,14 +53,14 @@ class Step(NamedTuple):
     """Its index in the plan."""
     node: CheckedNode
     values: Mapping[str, Any]
-    """Inputs that are no links, ``auto`` resolved."""
+    """Literal inputs, ``auto`` resolved."""
     links: Sequence[tuple[str, int, int]]
-    """(input, index of a step, number of its output)."""
+    """(input, step index, output index)."""
     key: str
     cacheable: bool
-    """The same key always means the same outputs."""
+    """Equal keys always mean equal outputs."""
     files: Mapping[str, str]
-    """Input -> content hash of what it names."""
+    """Input -> content hash of its files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -70,20 +70,19 @@ class Plan:
     checked: CheckedGraph
     settings: Settings
     steps: Sequence[Step]
-    """Each after those it reads from."""
+    """Steps in topological order."""
     frees: Sequence[Sequence[int]]
-    """For each step, the steps whose values nobody needs after it."""
+    """For each step, the steps whose values are not needed after it."""
     roots: Sequence[int]
     """Steps that must run."""
     outputs: Mapping[str, tuple[int, int]]
-    """Name of an output of the graph -> index of a step, number of its output."""
+    """Graph output -> step index, output index."""
     step_of: Mapping[str, int]
     """Node id -> its step; equal nodes share one."""
     resolved: Sequence[Resolved]
-    """What became of each ``auto``."""
+    """The value of each ``auto``."""
     warnings: Sequence[str] = ()
-    """What is to be said before the run: how it differs from the run that made the picture the graph came from, and
-    nodes whose files cannot be watched."""
+    """Warnings before the run: differences from the original run, and nodes whose files cannot be watched."""
 
     def __repr__(self) -> str:
         return f"<Plan of {len(self.steps)} steps on {self.settings.device}>"
@@ -104,7 +103,7 @@ def plan(checked: CheckedGraph, settings: Settings | None = None, *, hashes: Fil
     """Plan a run.
 
     Raises:
-        GraphError: an ``auto`` has no answer or several, or a file cannot be read.
+        GraphError: a file cannot be read.
     """
     with granted(checked.access):
         return _plan(checked, settings or Settings(), hashes or FileHashes())
@@ -133,7 +132,7 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
         if files:
             parts.append(repr(files))
         if node.entry.file_inputs and any(name in node.entry.file_inputs for name, _, _ in links):
-            stable = False  # what a name that is not known yet stands for cannot be in the key
+            stable = False  # the file of a name that is not known yet cannot be in the key
         for name in _unwatched(node) if stable else ():
             stable = False
             warnings.append(
@@ -162,13 +161,13 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
         roots=[*dict.fromkeys(step_of[id] for id in checked.roots)],
         outputs=outputs,
         step_of=step_of,
-        resolved=[r for found in autos.values() for r in found],
+        resolved=[r for resolved in autos.values() for r in resolved],
         warnings=warnings,
     )
 
 
 def _unwatched(node: CheckedNode) -> list[str]:
-    """Inputs of a node that is not pipegraph's own which are plain text and name a file: its content is in no key."""
+    """Plain-text inputs of foreign nodes that name a file, whose content is in no key."""
     if node.entry.own or node.entry.spec.effect == "writes":
         return []
     ports = node.entry.spec.inputs
@@ -183,17 +182,17 @@ def _unwatched(node: CheckedNode) -> list[str]:
     ]
 
 
-def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[int]]:
-    """When each value can go. What runs only on demand runs, at the latest, where its last lazy reader stands."""
-    when = [i if i in eager else -1 for i in range(len(steps))]  # where a step runs at the latest
-    last = list(range(len(steps)))  # where its value is read at the latest
+def _frees(steps: Sequence[Step], eager: set[int], outputs: set[int]) -> list[list[int]]:
+    """Steps after which each value can be dropped. A step on demand runs at its last lazy reader at the latest."""
+    when = [i if i in eager else -1 for i in range(len(steps))]  # latest step at which it runs
+    last = list(range(len(steps)))  # latest step that reads its value
     frees: list[list[int]] = [[] for _ in steps]
     for step in reversed(steps):
         i = step.at
         if when[i] < 0:
             when[i] = last[i]
         last[i] = max(last[i], when[i])
-        if i not in kept:
+        if i not in outputs:
             frees[last[i]].append(i)
         for _, source, _ in step.links:
             last[source] = max(last[source], when[i])
@@ -201,12 +200,12 @@ def _frees(steps: Sequence[Step], eager: set[int], kept: set[int]) -> list[list[
 
 
 def _hashed(node: CheckedNode, hashes: FileHashes, problems: list[Problem]) -> dict[str, str]:
-    found = {}
+    digests = {}
     for name, paths in node.files.items():
         try:
-            found[name] = hashes.digest(paths)
+            digests[name] = hashes.digest(paths)
         except OSError as e:
             message = f"cannot read {e.filename}: {e.strerror}"
             got = shown(node.values[name])
             problems.append(Problem(code="unreadable_file", message=message, node=node.id, input=name, got=got))
-    return found
+    return digests

@@ -1,6 +1,6 @@
-"""Settings of the whole process that a node of somebody else may change: put back when it ends, with a warning.
+"""Process-wide settings that foreign nodes may change: restored after the node, with a warning.
 
-Left changed, they would change the results of other nodes and later runs. Torch and NumPy are asked only if a node has
+Otherwise they would change the results of other nodes and later runs. Torch and NumPy are checked only if a node has
 imported them.
 """
 
@@ -15,17 +15,17 @@ from typing import Any, Final, NamedTuple
 class _Setting(NamedTuple):
     name: str
     module: str
-    """Must be imported, else there is nothing to keep."""
+    """Skipped if it is not imported."""
     read: Callable[[Any], Any]
     """Takes the module."""
     write: Callable[[Any, Any], object]
-    """Takes the module and what ``read`` gave."""
+    """Takes the module and the value of ``read``."""
     drawn: bool = False
-    """State of a random generator: a node that may differ from run to run keeps what it draws."""
+    """Random generator state: not restored for volatile nodes."""
 
 
 def _environment(module: Any) -> dict[Any, Any]:
-    """The environment as the system has it: decoding all variables takes 15 times as long."""
+    """The raw environment: decoding all variables takes 15 times as long."""
     return dict(getattr(module.environ, "_data", module.environ))
 
 
@@ -35,7 +35,7 @@ def _set_environment(module: Any, values: dict[Any, Any]) -> None:
 
 
 def _torch_flag(path: str) -> tuple[Callable[[Any], Any], Callable[[Any, Any], object]]:
-    """Reads and writes ``torch.<path>``, a plain attribute."""
+    """Getter and setter of the attribute ``torch.<path>``."""
     *outer, last = path.split(".")
 
     def owner(torch: Any) -> Any:
@@ -87,19 +87,19 @@ _SETTINGS: Final = (
 
 
 def _numpy_state(numpy: Any) -> Any:
-    """NumPy's legacy state, as values that can be compared."""
+    """NumPy's legacy generator state as comparable values."""
     name, keys, *rest = numpy.random.get_state()
     return (name, keys.tolist(), *rest)
 
 
 @contextmanager
-def kept(who: str, warn: Callable[[str], None], *, drawn: bool) -> Iterator[None]:
-    """Put the process's settings back when the block ends, and warn of those that differed.
+def restored(who: str, warn: Callable[[str], None], *, drawn: bool) -> Iterator[None]:
+    """Restore process settings when the block ends, and warn about those that changed.
 
     Args:
-        who: What the warning names.
-        warn: Takes the sentence.
-        drawn: Put random generators back too.
+        who: Name for the warning.
+        warn: Called with each warning.
+        drawn: Restore random generators too.
     """
     settings = [s for s in _SETTINGS if s.module in sys.modules and (drawn or not s.drawn)]
     before = [(s, s.read(sys.modules[s.module])) for s in settings]
@@ -110,4 +110,4 @@ def kept(who: str, warn: Callable[[str], None], *, drawn: bool) -> Iterator[None
             module = sys.modules[setting.module]
             if setting.read(module) != value:
                 setting.write(module, value)
-                warn(f"{who} changed {setting.name} for the whole process; it was put back")
+                warn(f"{who} changed {setting.name} for the whole process; it was restored")

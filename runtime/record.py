@@ -1,4 +1,4 @@
-"""What a run was: the whole of it for a file beside the output, and what makes it again for inside every picture."""
+"""Run records: the full record for a file next to the output, and metadata that reproduces it, for each picture."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ _PACKAGES: Final = (
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Versions of Python and of the packages that decide about numbers; nothing is imported for it."""
-    found = {"python": platform.python_version()}
+    """Versions of Python and of packages that affect numerical results, without importing them."""
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def reproducible(plan: Plan) -> dict[str, Any]:
-    """What makes the same output again, and nothing that differs between two runs of it: no times, no paths.
+    """Data that reproduces the output, and nothing that differs between two runs: no times, no paths.
 
-    Which seeds were drawn is not told either: they are among the inputs, and given the second time.
-
-    ``graph`` is the native form with the values of this run as defaults; ``pipegraph run`` reads it from a picture.
+    Drawn seeds are among the inputs. ``graph`` is the native form with the values of this run as defaults; ``pipegraph
+    run`` reads it from a picture.
     """
     return {
         "graph": write.native(plan.checked.graph, plan.checked.inputs),
@@ -61,13 +60,13 @@ def reproducible(plan: Plan) -> dict[str, Any]:
 
 
 def metadata(plan: Plan) -> dict[str, Any]:
-    """The texts of a picture, as JSON values: ``prompt``, ``pipegraph`` and, if the file had one, ``workflow``."""
-    made = {"prompt": api_form(plan), "pipegraph": reproducible(plan)}
-    return made if plan.checked.graph.workflow is None else {**made, "workflow": plan.checked.graph.workflow}
+    """Metadata of a picture, as JSON values: ``prompt``, ``pipegraph`` and, if the graph had one, ``workflow``."""
+    texts = {"prompt": api_form(plan), "pipegraph": reproducible(plan)}
+    return texts if plan.checked.graph.workflow is None else {**texts, "workflow": plan.checked.graph.workflow}
 
 
 def api_form(plan: Plan) -> dict[str, Any]:
-    """ComfyUI's API form of the graph as it ran: inputs filled in, each ``auto`` replaced by what it became."""
+    """ComfyUI's API form of the graph as it ran: inputs filled in, each ``auto`` replaced by its value."""
     checked = plan.checked
     nodes = dict(checked.graph.nodes)
     for r in plan.resolved:
@@ -75,8 +74,8 @@ def api_form(plan: Plan) -> dict[str, Any]:
     entries = checked.catalog.entries
 
     def index(link: Link) -> int:
-        found = entries[nodes[link.node].type].output_index
-        return found[link.output] if isinstance(link.output, str) else link.output
+        output_index = entries[nodes[link.node].type].output_index
+        return output_index[link.output] if isinstance(link.output, str) else link.output
 
     return write.api(Graph(nodes=nodes, inputs=checked.graph.inputs), checked.inputs, index)
 
@@ -85,9 +84,9 @@ def record(plan: Plan, run: Mapping[str, Any], notes: Mapping[str, Mapping[str, 
     """The whole record of a run, as JSON values.
 
     Args:
-        plan: What was run.
-        run: Facts of this run: id, begin, status, seconds, timings, cached, saved files, warnings, peak memory.
-        notes: What nodes noted, by node id.
+        plan: The plan.
+        run: Facts of this run: id, start, status, seconds, timings, cached, saved files, warnings, peak memory.
+        notes: Notes of nodes by node id.
     """
     files = {
         f"{step.node.id}.{name}": [str(path) for path in paths]
@@ -100,14 +99,14 @@ def record(plan: Plan, run: Mapping[str, Any], notes: Mapping[str, Mapping[str, 
         "seeds": dict(plan.checked.seeds),
         "device": plan.settings.device,
         "paths": files,
-        "notes": {id: dict(found) for id, found in notes.items()},
+        "notes": {id: dict(values) for id, values in notes.items()},
         "platform": {"system": platform.platform(), "machine": platform.machine()},
         "source": plan.checked.graph.source,
     }
 
 
 def peak_memory() -> int:
-    """The largest resident memory of this process so far, in bytes; 0 where the system does not say."""
+    """Peak resident memory of this process in bytes; 0 if unknown."""
     try:
         import resource
     except ImportError:
@@ -116,6 +115,6 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def told(messages: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+def warnings(messages: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     """Warnings as JSON values."""
     return [{"node": node, "message": message} for node, message in messages]

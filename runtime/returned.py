@@ -1,4 +1,4 @@
-"""What a node's function returned, as one value an output. Wire types are told by shape, so this needs no torch."""
+"""Check the return value of a node's function: one value per output. Wire types are checked by shape, without torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _EXACT: Final = {"INT": int, "STRING": str, "BOOLEAN": bool}
 
 
 def outputs_of(entry: Entry, result: Any) -> tuple[Any, ...]:
-    """The outputs in their order, each held against its type.
+    """The outputs in order, each checked against its type.
 
     Raises:
-        TypeError: too few outputs, or one of them is not of its type; says which and what it is.
+        TypeError: too few outputs, or one of the wrong type.
     """
     ports = entry.spec.outputs
     if is_outputs(type(result)):
@@ -37,7 +37,7 @@ def outputs_of(entry: Entry, result: Any) -> tuple[Any, ...]:
 
 
 def _fitting(port: Port, value: Any) -> Any:
-    """``value``, made a FLOAT where it is a whole number for one."""
+    """``value``, with an int converted for a FLOAT output."""
     if value is None and port.nullable:
         return value
     wanted = []
@@ -58,7 +58,7 @@ def _fitting(port: Port, value: Any) -> Any:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor; that of anything else, NumPy's arrays too, is empty."""
+    """The shape of a tensor; empty for anything else, including NumPy arrays."""
     return tuple(value.shape) if hasattr(value, "isfinite") else ()
 
 

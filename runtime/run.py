@@ -24,15 +24,15 @@ from .execution import Execution, Result
 from .plan import Plan
 
 __all__ = ["Result", "Runner"]
-KEPT: Final = 200
-"""Ended runs whose events can still be read, and whose ids are known to have ended."""
+ENDED_RUNS: Final = 200
+"""Number of ended runs whose events are kept."""
 
 
 class Runner:
     """Runs plans, one or several at a time, over one cache.
 
     Args:
-        cache: Memory of results; None makes one of the default size.
+        cache: Cache of results; one of the default size if None.
         temp_dir: Folder for previews; a folder in the user's cache if None.
     """
 
@@ -54,10 +54,10 @@ class Runner:
         """Run a plan to its end.
 
         Args:
-            plan: What to run.
-            output_dir: Folder for files the user keeps; made when the first is written.
+            plan: The plan.
+            output_dir: Folder for output files; created when the first is written.
             on_event: Called with each event, in this thread.
-            run_id: Name for ``cancel``; made up if None.
+            run_id: Name for ``cancel``; generated if None.
 
         Raises:
             RunError: a node failed.
@@ -77,11 +77,11 @@ class Runner:
             with self._lock:
                 del self._runs[run_id]
                 self._ended[run_id] = run.log
-                if len(self._ended) > KEPT:
+                if len(self._ended) > ENDED_RUNS:
                     self._ended.popitem(last=False)
 
     def cancel(self, run_id: str) -> None:
-        """Ask a run to stop at its next step, tile or token. Other runs are not touched.
+        """Stop a run at its next step, tile or token. Other runs go on.
 
         Raises:
             RunFinished: it has ended.
@@ -96,10 +96,10 @@ class Runner:
                 raise NoSuchRun(f"there is no run {run_id!r}")
 
     def events(self, run_id: str) -> EventLog:
-        """The events of a run that goes on or has ended not long ago; any thread may read and follow them.
+        """The events of a running or recently ended run; any thread may read and follow them.
 
         Raises:
-            NoSuchRun: no such run is known.
+            NoSuchRun: unknown run id.
         """
         with self._lock:
             if run_id in self._runs:

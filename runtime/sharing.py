@@ -1,9 +1,9 @@
-"""Values that the cache hands out again and again must not be changed: copies for callers, and a watch over nodes.
+"""Protect values that the cache shares: copies for callers, and detection of in-place changes by nodes.
 
-Nodes of pipegraph are watched by the write counters of their tensors. Nodes of others are watched by checksums of
-everything that a value holds, so that a write through NumPy or ``.data`` is seen too. Left out are caches that values
-fill while they are used: dataclass fields with ``compare=False``, and objects whose class sets ``pipegraph_shared``.
-Tensors are recognised by what they offer (``clone``, ``_version``), so no tensor library is needed.
+For pipegraph's own nodes, changes are detected by the version counters of tensors; for foreign nodes, by checksums of
+all contents, which also catch writes through NumPy or ``.data``. Excluded are internal caches of values: dataclass
+fields with ``compare=False``, and objects whose class sets ``pipegraph_shared``. Tensors are recognised by their
+attributes (``clone``, ``_version``), so no tensor library is needed.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 DEPTH: Final = 3
-"""Levels of lists and mappings that a write counter is looked for in: the tensors of a CONDITIONING lie there."""
+"""Levels of lists and mappings that are searched for version counters: enough for a CONDITIONING."""
 MODULE_SAMPLES: Final = 1024
-"""Weights of a network are checked at this many places a tensor."""
+"""Sampled values per weight of a network."""
 _LIBRARIES: Final = frozenset(("pipegraph", "torch", "diffusers", "transformers", "tokenizers"))
-"""Objects of their classes may fill caches of their own, in attributes that begin with an underscore."""
+"""Objects of these packages may fill internal caches in attributes that start with an underscore."""
 _LEAVES: Final = (int, float, complex, str, bytes, bool, type(None), type, range, slice)
 
 
 class Held(NamedTuple):
-    """An input as it was before a node was called."""
+    """An input before the call of a node."""
 
     name: str
     value: Any
     parts: list[tuple[Any, Any]]
-    """Each part of the value with its mark: a write counter or a checksum."""
+    """Each part of the value with its version counter or checksum."""
     deep: bool
 
 
 def held(name: str, value: Any, *, deep: bool) -> Held:
-    """Remember how a value is now; ``deep`` by checksums of all it holds, else by write counters."""
+    """Snapshot of a value: checksums of all contents if ``deep``, else version counters."""
     return Held(name, value, _all_parts(value) if deep else _parts(value), deep)
 
 
 def changed(before: list[Held]) -> str:
-    """The first input that is no longer as it was, or an empty string."""
+    """Name of the first input that has changed, or an empty string."""
     for name, value, parts, deep in before:
         now = _all_parts(value) if deep else _parts(value)
         if len(now) != len(parts) or not all(map(_same, now, parts)):
@@ -52,7 +52,7 @@ def changed(before: list[Held]) -> str:
 
 
 def _same(now: tuple[Any, Any], before: tuple[Any, Any]) -> bool:
-    """Whether a part is the same object with the same contents; numbers and texts may be other objects."""
+    """Whether a part is the same object with the same contents; equal numbers and texts also match."""
     (a, mark), (b, mark_before) = now, before
     if a is b:
         return bool(mark == mark_before)
@@ -60,7 +60,7 @@ def _same(now: tuple[Any, Any], before: tuple[Any, Any]) -> bool:
 
 
 def _parts(value: Any) -> list[tuple[Any, Any]]:
-    """A value and what it holds, each with the number of times it was written to (0 where that is not counted)."""
+    """A value and its contents, each with its version counter (0 without one)."""
     parts: list[tuple[Any, Any]] = []
     todo = [(value, 0)]
     while todo:
@@ -74,21 +74,21 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
 def _writes(value: Any) -> int:
     try:
         return int(getattr(value, "_version", 0))
-    except (RuntimeError, TypeError, ValueError):  # torch does not count for inference tensors: it protects them itself
+    except (RuntimeError, TypeError, ValueError):  # inference tensors have no counter; torch protects them
         return 0
 
 
 def _all_parts(value: Any) -> list[tuple[Any, Any]]:
-    """Everything a value holds, at any depth, each part with a checksum of its own contents."""
+    """All contents of a value, at any depth, each part with its checksum."""
     parts: list[tuple[Any, Any]] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     todo = [value]
     while todo:
         part = todo.pop()
-        if id(part) in seen:
+        if id(part) in visited:
             continue
         if not isinstance(part, _LEAVES):
-            seen.add(id(part))
+            visited.add(id(part))
         mark, inside = _contents(part)
         parts.append((part, mark))
         todo.extend(inside)
@@ -96,12 +96,12 @@ def _all_parts(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _contents(value: Any) -> tuple[Any, Iterable[Any]]:
-    """A checksum of what a value itself holds, and the values inside it; nothing of one that cannot be looked into."""
+    """Checksum of a value itself, and the values inside it; nothing for opaque objects."""
     if isinstance(value, _LEAVES):
         return None, ()
     try:
         return _looked_into(value)
-    except Exception:  # an attribute of somebody's class may raise anything
+    except Exception:  # attributes of foreign classes may raise anything
         return None, ()
 
 
@@ -123,7 +123,7 @@ def _looked_into(value: Any) -> tuple[Any, Iterable[Any]]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes of an object, without what its class computes once and keeps."""
+    """The attributes of an object, without cached properties and internal caches."""
     cls = type(value)
     slots = [name for base in cls.__mro__ for name in _slot_names(base)]
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)}
@@ -140,7 +140,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _root(cls: type) -> str:
-    """The package that a class comes from."""
+    """The top-level package of a class."""
     return cls.__module__.partition(".")[0]
 
 
@@ -155,7 +155,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _tensor_checksum(tensor: Any) -> Any:
-    """Type, shape and CRC-32 of a tensor's bytes; a dimension that repeats one value counts once."""
+    """Type, shape and CRC-32 of a tensor's bytes; expanded dimensions count once."""
     facts = (str(tensor.dtype), tuple(tensor.shape), str(tensor.device))
     if tensor.is_sparse or tensor.is_quantized or tensor.device.type == "meta":
         return facts
@@ -167,7 +167,7 @@ def _tensor_checksum(tensor: Any) -> Any:
 
 
 def _weight_checksum(tensor: Any) -> Any:
-    """As a tensor's, of a sample of its values: networks are too large to be read for each node."""
+    """Checksum of a sample of values: networks are too large to read for each node."""
     step = max(1, tensor.numel() // MODULE_SAMPLES)
     sampled = tensor.detach().reshape(-1)[::step] if tensor.is_contiguous() else tensor.detach()[:1]
     return (id(tensor), _writes(tensor), _tensor_checksum(sampled))
@@ -189,19 +189,16 @@ def _array_checksum(buffer: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A value whose tensors, arrays, containers and dataclasses are the caller's own.
-
-    Networks and objects of other classes stay shared.
-    """
+    """Copy tensors, arrays, containers and dataclasses of a value; networks and other objects stay shared."""
     return _copied(value, {})
 
 
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
-    """``copies`` holds what was copied already, by the ``id`` of the original: a ring ends there."""
+    """``copies`` maps the ``id`` of originals to their copies, which ends cycles."""
     if isinstance(value, _LEAVES):
         return value
     if id(value) not in copies:
-        copies[id(value)] = value  # met again while its contents are copied, in a tuple
+        copies[id(value)] = value  # for a cycle through a tuple
         copies[id(value)] = _copy_of(value, copies)
     return copies[id(value)]
 

@@ -1,4 +1,4 @@
-"""What is known of a node once it is declared: its ports with their limits, and what it may ask of the runtime.
+"""Node specs: ports with their limits, and the interface of the runtime for nodes.
 
 Torch-free; ``node.py`` makes these from functions.
 """
@@ -21,23 +21,23 @@ PLAIN_TYPES: Final = {int: "INT", float: "FLOAT", str: "STRING", bool: "BOOLEAN"
 
 
 class Lazy(Protocol[T_co]):
-    """An input that is computed only when asked for."""
+    """An input that is computed only when requested."""
 
     def get(self) -> T_co:
-        """Compute the input, or return it if it is there already."""
+        """Compute the input, or return it if it is computed already."""
         ...
 
     def lost_texts(self) -> Sequence[str]:
-        """The multi-line texts (prompts) that reach the node by this input only; nothing is computed for it."""
+        """Multi-line texts (prompts) that reach the node only by this input; nothing is computed."""
         ...
 
 
 class RunContext(Protocol):
-    """What a running node may ask of the runtime; a parameter of this type is no input of the graph."""
+    """Interface of the runtime for a running node; a parameter of this type is no graph input."""
 
     @property
     def output_dir(self) -> Path:
-        """Folder for files the user keeps."""
+        """Folder for output files."""
         ...
 
     @property
@@ -50,12 +50,12 @@ class RunContext(Protocol):
 
     @property
     def reproduce(self) -> Mapping[str, Any]:
-        """What makes this run again: keys ``prompt`` (ComfyUI API form), ``workflow`` and ``pipegraph``, all JSON."""
+        """Metadata that reproduces this run, as JSON: ``prompt`` (ComfyUI API form), ``workflow`` and ``pipegraph``."""
         ...
 
     @property
     def device(self) -> str:
-        """Where networks run, e.g. ``cpu`` or ``cuda:0``."""
+        """Device of networks, e.g. ``cpu`` or ``cuda:0``."""
         ...
 
     @property
@@ -65,11 +65,11 @@ class RunContext(Protocol):
 
     @property
     def quantize(self) -> str:
-        """How the weights of diffusion networks and text encoders are to be kept; empty: as they are."""
+        """Quantization of diffusion networks and text encoders; empty: none."""
         ...
 
     def warn(self, message: str) -> None:
-        """Say a loss or a doubt aloud: it is printed, sent as an event and kept in the run record."""
+        """Warn: printed, sent as an event and kept in the run record."""
         ...
 
     def note(self, key: str, value: Any) -> None:
@@ -77,21 +77,21 @@ class RunContext(Protocol):
         ...
 
     def progress(self, done: int, total: int, unit: str = "it") -> None:
-        """Say how far the node is, where it is no generator that yields ``Progress``."""
+        """Report progress of a node that is no generator."""
         ...
 
     def scratch(self) -> Path:
-        """The path of a new file in ``output_dir`` for what is written piece by piece and then given to :meth:`write`.
+        """Path of a new file in ``output_dir`` for incremental writes, later passed to :meth:`write`.
 
-        The node removes it where it does not get so far.
+        The node removes it on failure.
         """
         ...
 
     def write(self, name: str, data: bytes | Path, *, temporary: bool = False) -> Path:
-        """Write a file under ``output_dir`` (or ``temp_dir``) whole or not at all; a :meth:`scratch` file is moved.
+        """Write a file under ``output_dir`` (or ``temp_dir``) atomically; a :meth:`scratch` file is moved.
 
         ``name`` may hold folders and must contain ``%n``, which becomes the lowest free counter (``00001``, ...), safe
-        against other writers. A name that leaves the folder is refused.
+        against other writers. A name outside the folder is an error.
         """
         ...
 
@@ -102,7 +102,7 @@ class Port:
 
     name: str
     type: str
-    """Wire type (``IMAGE``, ``INT``, ``COMBO``, ``*``); several that are all accepted are joined by commas."""
+    """Wire type (``IMAGE``, ``INT``, ``COMBO``, ``*``); several accepted types are joined by commas."""
     doc: str = ""
     default: Any = MISSING
     minimum: float | None = None
@@ -111,9 +111,9 @@ class Port:
     below: float | None = None
     multiple_of: float | None = None
     not_below: str | None = None
-    """The input that a value must not be less than."""
+    """Input that is a lower bound of the value."""
     offset: int = 0
-    """What a legal value leaves over when divided by ``multiple_of``."""
+    """Remainder of a legal value modulo ``multiple_of``."""
     step: float | None = None
     choices: tuple[str, ...] | Callable[[], Sequence[str]] | None = None
     file: FileInput | None = None
@@ -133,12 +133,12 @@ class Port:
 
 
 Linked = Mapping[str, tuple[str, Mapping[str, Any]]]
-"""Inputs that come over a link, by name: the type of the node that each comes from, and the literal inputs it has."""
+"""Linked inputs by name: type and literal inputs of the source node."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """Everything that checking, planning, a server and the docs know of a node."""
+    """Declaration of a node, for checking, planning, servers and docs."""
 
     id: str
     fn: Callable[..., Any]
@@ -158,29 +158,29 @@ class NodeSpec:
     groups: frozenset[str] = frozenset()
     """Parameters that are mappings of inputs (``Grows``)."""
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None
-    """Torch-free: literal inputs that fit, and the linked ones -> (input, what is wrong with it, in words)."""
+    """Torch-free: valid literal inputs and linked inputs -> (input, problem)."""
     recommend: Callable[..., Mapping[str, Any]] | None = None
-    """Torch-free: literal inputs of a loader -> what its model recommends for ``auto``, and other facts of it."""
+    """Torch-free: literal inputs of a loader -> its model's recommendations for ``auto``, and other facts."""
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Of a node that gives back a model: the facts of it that are other than those its loader told."""
+    """For a node that returns a model: facts that differ from its loader's."""
     check_model: Callable[[Mapping[str, Any], Mapping[str, Any]], Iterable[tuple[str, str]]] | None = None
-    """Torch-free: literal inputs, ``auto`` resolved, and the facts of the linked model, none if they are not known ->
-    (input, what is wrong with it, in words)."""
+    """Torch-free: literal inputs, ``auto`` resolved, and the facts of the linked model (empty if unknown) ->
+    (input, problem)."""
     size: Callable[[Mapping[str, Any]], int] | None = None
-    """Literal inputs, ``auto`` resolved -> bytes that the node's outputs take at least; 0 where that is not known."""
+    """Literal inputs, ``auto`` resolved -> minimum bytes of the node's outputs; 0 if unknown."""
     where: str = field(default="", compare=False)
 
     @property
     def saves(self) -> bool:
-        """Whether it may write files."""
+        """Whether the node may write files."""
         return self.effect == "writes" and self.context is not None
 
-    def call(self, given: Mapping[str, Any]) -> Any:
-        """The function with arguments by the names of the inputs."""
+    def call(self, inputs: Mapping[str, Any]) -> Any:
+        """Call the function with inputs by name."""
         arguments: dict[str, Any] = {group: {} for group in self.groups}
-        for name, limit in disorder(self.inputs, given):
-            raise ValueError(f"{name} {given[name]:g} is less than {limit} {given[limit]:g}")
-        for name, value in given.items():
+        for name, limit in disorder(self.inputs, inputs):
+            raise ValueError(f"{name} {inputs[name]:g} is less than {limit} {inputs[limit]:g}")
+        for name, value in inputs.items():
             group, _, last = name.rpartition(".")
             if group not in self.groups:
                 arguments[last] = value
@@ -190,7 +190,7 @@ class NodeSpec:
 
 
 def disorder(ports: Mapping[str, Port], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each input whose number is less than that of an input it must not be less than, and the name of the latter."""
+    """Inputs that are less than their lower-bound input, with the name of the latter."""
     for name, port in ports.items():
         if port.not_below is not None:
             value, limit = values.get(name), values.get(port.not_below)
@@ -199,7 +199,7 @@ def disorder(ports: Mapping[str, Port], values: Mapping[str, Any]) -> Iterator[t
 
 
 def broken_limit(port: Port, value: Any) -> str:
-    """The limit of ``port`` that ``value`` breaks, in words, or an empty string. Computed choices are not asked."""
+    """The limit of ``port`` that ``value`` breaks, in words, or an empty string. Computed choices are not checked."""
     if value is None:
         return "" if port.nullable or port.seed else "a value"
     if port.auto and value == "auto":
@@ -223,7 +223,7 @@ def broken_limit(port: Port, value: Any) -> str:
 
 
 def _nearest(port: Port, value: float, step: float) -> str:
-    """The legal multiples of ``step`` next to ``value``, in words."""
+    """The nearest legal multiples of ``step``, in words."""
     lower = (value - port.offset) // step * step + port.offset
     within = replace(port, multiple_of=None)
     legal = [v for v in (lower, lower + step) if abs(v - value) < step and not broken_limit(within, v)]

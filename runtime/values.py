@@ -1,4 +1,4 @@
-"""Does a value fit a port? Exact JSON types and two safe coercions; the same rule for files, calls and links."""
+"""Check values against ports: exact JSON types and two safe coercions, the same for files, calls and links."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Misfit(Exception):
-    """A value does not fit: what is wrong (a problem's code and words), what was wanted, and a hint."""
+    """A value does not fit a port: code and message of the problem, the expected value, and a hint."""
 
     def __init__(self, code: str, message: str, wanted: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -33,12 +33,12 @@ class Misfit(Exception):
 
 
 def is_plain(port: Port) -> bool:
-    """Whether the port takes numbers, texts or booleans only."""
+    """Whether the port takes only numbers, strings or booleans."""
     return port.type in PLAIN or all(t in PLAIN for t in port.type.split(","))
 
 
 def unlimited(port: Port) -> type | None:
-    """The Python type of which every value fits the port as it is, if there is one."""
+    """The Python type of a port without limits, or None."""
     limits = (port.minimum, port.maximum, port.above, port.below, port.multiple_of, port.choices)
     if port.seed or any(limit is not None for limit in (*limits, port.file, port.file_name, port.auto)):
         return None
@@ -49,7 +49,7 @@ def convert(kind: str, value: Any, *, text: bool = False) -> Any:
     """``value`` as the plain type ``kind``, or Misfit.
 
     Safe coercions: text that is a JSON number of that kind ("20" for an INT), and a whole number for a FLOAT.
-    ``text`` allows "true" and "false" for a BOOLEAN, as a command line gives them.
+    ``text`` allows "true" and "false" for a BOOLEAN, as from a command line.
     """
     have = type(value)
     if have is str and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
@@ -80,12 +80,12 @@ def convert(kind: str, value: Any, *, text: bool = False) -> Any:
 
 
 def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: bool = False) -> Any:
-    """``value`` as ``port`` takes it, or Misfit.
+    """``value`` converted for ``port``, or Misfit.
 
     Args:
         port: The input.
-        value: A JSON value, or what came over a link.
-        choices: The legal values of a COMBO, if they are known.
+        value: A JSON value, or a value from a link.
+        choices: The legal values of a COMBO, if known.
         text: The value comes from a command line, where everything is text.
     """
     if value is None:

@@ -1,4 +1,4 @@
-"""What a node may yield while it works. Torch-free."""
+"""Events that a node may yield. Torch-free."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Yielded by a node: a small picture of work in progress, uint8 [H, W, 3] as an array."""
+    """Yielded by a node: a small preview image, uint8 [H, W, 3] as an array."""
 
     pixels: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Yielded by a node: a piece of text as it is made, or a text to show."""
+    """Yielded by a node: a piece of generated text, or a text to show."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Yielded by a node for each token of a text as it is made; all pieces of a sequence together are its text."""
+    """Yielded by a node for each generated token; the pieces of a sequence together are its text."""
 
     text: str
-    """May be empty, where a character or a stop string may still come of it."""
+    """May be empty while a character or a stop string is incomplete."""
     id: int = -1
-    """-1: no token, but the rest of the text."""
+    """-1: the rest of the text, not a token."""
     sequence: int = 0
     """Index in the batch."""
 

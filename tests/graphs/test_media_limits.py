@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipegraph.graphs import clip, picture
+from pipegraph.graphs import picture, video
 from pipegraph.limits import TEXT_BYTES
 
 GRAPH = b'{"1": {}}'
@@ -90,7 +90,7 @@ def many_blocks() -> bytes:
 )
 def test_a_bomb_costs_little(bomb: Callable[[], bytes]) -> None:
     data = bomb()
-    read = picture.texts if picture.is_picture(data[:12]) else clip.texts
+    read = picture.texts if picture.is_picture(data[:12]) else video.texts
     start = time.process_time()
     texts = read(io.BytesIO(data))
     assert time.process_time() - start < 2

@@ -81,7 +81,7 @@ def test_a_graph_says_what_counts() -> None:
     [why] = problems(**{way: "match size"})
     assert "needs images or a mask" in why
     [why] = problems(**{way: "scale width", f"{way}.width": 5, f"{way}.height": 5})
-    assert 'counts only where "resize_type" is "scale dimensions" or "scale height"' in why
+    assert 'is used only if "resize_type" is "scale dimensions" or "scale height"' in why
     [why] = problems(**{way: "scale longer", f"{way}.longer_size": 5})
     assert "scale longer dimension" in why
     [why] = problems(**{way: "scale longer dimension", f"{way}.longer_size": 0})

@@ -111,9 +111,7 @@ BIG = {"width": 16384, "height": 16384}
 def test_what_no_memory_holds(kind: str, inputs: dict[str, int], size: int) -> None:
     ((node, _, code, message),) = problems(a=(kind, inputs))
     assert (node, code) == ("a", "no_memory")
-    assert (
-        message == f"what it makes takes {show_size(size)} of memory, and this machine has {show_size(total_memory())}"
-    )
+    assert message == f"its output takes {show_size(size)} of memory, this machine has {show_size(total_memory())}"
     assert not problems(a=(kind, {name: 1 if name == "length" or "batch" in name else 64 for name in inputs}))
 
 

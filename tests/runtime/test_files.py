@@ -154,7 +154,7 @@ def test_what_the_dead_left_is_swept(tmp_path: Path) -> None:
     }
     kept = {
         left(tmp_path, living),
-        left(tmp_path, os.getpid(), token=files._MINE),
+        left(tmp_path, os.getpid(), token=files._TOKEN),
         left(tmp_path, ended.pid, host="e" * 8),
     }
     other = tmp_path / ".pipegraph-notes.txt"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
-from pipegraph.runtime.context import Given
+from pipegraph.runtime.context import Available
 from pipegraph.runtime.errors import DeclarationError
 from pipegraph.runtime.node import (
     MISSING,
@@ -145,7 +145,7 @@ def test_an_input_of_several_types_takes_each() -> None:
 
 
 def test_a_lazy_value_that_is_there_loses_no_texts() -> None:
-    assert Given(3).get() == 3 and Given(3).lost_texts() == []
+    assert Available(3).get() == 3 and Available(3).lost_texts() == []
 
 
 def test_open_limits_and_not_a_number() -> None:

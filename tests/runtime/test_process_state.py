@@ -93,7 +93,7 @@ def test_it_is_put_back_and_said(what: str, tmp_path: Path) -> None:
     except Exception as e:
         assert "no luck" in str(e)
     assert CHANGES[what][1]() == before
-    assert warned[-1] == f"Change changed {what} for the whole process; it was put back"
+    assert warned[-1] == f"Change changed {what} for the whole process; it was restored"
     assert len(warned) == 1 or "the environment" in warned[0]  # torch's deterministic mode sets a variable
 
 
@@ -106,4 +106,4 @@ def test_a_volatile_node_may_draw(tmp_path: Path) -> None:
 def test_a_pure_node_that_draws_gives_the_same_again_and_is_named(tmp_path: Path) -> None:
     warned: list[str] = []
     assert run(tmp_path, "Draw", warned)["x"] == run(tmp_path, "Draw", warned)["x"]
-    assert warned == ["Draw changed Python's random generator for the whole process; it was put back"] * 2
+    assert warned == ["Draw changed Python's random generator for the whole process; it was restored"] * 2

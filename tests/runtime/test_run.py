@@ -360,7 +360,7 @@ def test_a_listener_that_fails_ends_the_run_and_is_no_failure_of_a_node(go: Go, 
 
 def test_auto_over_a_link_fails_clearly(go: Go) -> None:
     nodes = {"s": ("Same", {"value": "auto"}), "d": ("Draw", {"seed": 1, "steps": ["s", 0]})}
-    with pytest.raises(RunError, match="must stand in the graph"):
+    with pytest.raises(RunError, match="must be in the graph"):
         go(nodes, "d")
 
 

@@ -17,7 +17,7 @@ from pipegraph.nodes.image import latent
 from pipegraph.nodes.sampling import custom as sampling_custom
 from pipegraph.nodes.sampling import ksampler as sampling
 from pipegraph.nodes.sampling.shared import SamplerNames, SchedulerNames
-from pipegraph.runtime.context import Given
+from pipegraph.runtime.context import Available
 from pipegraph.runtime.node import NodeSpec, Progress
 
 LATENT = {"samples": torch.zeros(1, 4, 8, 8)}
@@ -116,7 +116,7 @@ def test_k_sampler_with_every_sampler_and_schedule(toy: Any, says: Says, ctx: An
             sampler_name=name,  # type: ignore[arg-type]
             scheduler=scheduler,  # type: ignore[arg-type]
             positive=says(0.9),
-            negative=Given(says(0.9)),
+            negative=Available(says(0.9)),
             latent_image=LATENT,
         )
     )
@@ -135,7 +135,7 @@ def test_k_sampler_advanced_shares_a_run_between_nodes(toy: Any, says: Says, ctx
         sampler_name="euler",
         scheduler="simple",
         positive=says(1.0),
-        negative=Given(says(0.0)),
+        negative=Available(says(0.0)),
     )
     _, whole = finish(sampling.k_sampler_advanced(ctx, latent_image=LATENT, **shared))
     _, half = finish(
@@ -162,7 +162,7 @@ def test_denoise_0_returns_the_input_and_1e4_runs_all_steps(toy: Any, says: Says
             steps=steps,
             cfg=1.0,
             positive=says(1.0),
-            negative=Given(says(0.0)),
+            negative=Available(says(0.0)),
             latent_image=given,
             denoise=denoise,
         )
@@ -176,7 +176,7 @@ def test_denoise_0_returns_the_input_and_1e4_runs_all_steps(toy: Any, says: Says
 
 
 def test_custom_sampling_equals_k_sampler(toy: Any, says: Says, ctx: Any) -> None:
-    positive, negative = says(1.0), Given(says(-0.5))
+    positive, negative = says(1.0), Available(says(-0.5))
     _, wanted = finish(
         sampling.k_sampler(
             ctx,

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.graphs import clip as clip_texts
+from pipegraph.graphs import video as video_metadata
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.load import load
 from pipegraph.graphs.picture import read_metadata
@@ -72,7 +72,7 @@ def test_frames_come_back(context: Context, format: Any, codec: Any, limit: floa
         texts = read_metadata(path)
     else:
         with path.open("rb") as file:
-            texts = clip_texts.texts(file)
+            texts = video_metadata.texts(file)
     assert {k: json.loads(v) for k, v in texts.items() if k in GRAPH} == {k: v for k, v in GRAPH.items() if v}
 
 
@@ -254,7 +254,7 @@ def test_what_is_no_video(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"x\.mp4"):
             read_video(tmp_path / "x.mp4")
         with (tmp_path / "x.mp4").open("rb") as file:
-            assert clip_texts.texts(file) == {}
+            assert video_metadata.texts(file) == {}
 
 
 NARROW = """

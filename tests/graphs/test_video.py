@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import struct
 
-from pipegraph.graphs.clip import texts
 from pipegraph.graphs.load import loads
+from pipegraph.graphs.video import texts
 
 GRAPH = b'{"1": {"class_type": "X", "inputs": {"n": 3}}}'
 TAGS, TAG, SIMPLE, NAME, STRING = b"\x12\x54\xc3\x67", b"\x73\x73", b"\x67\xc8", b"\x45\xa3", b"\x44\x87"
