@@ -231,6 +231,8 @@ class Family:
     told so (its timestep is then [B, 1, T, H, W])."""
     joint: bool = False
     """It makes clip and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
+    reads: frozenset[str] = frozenset()
+    """Optional latents of a CONDITIONING item that it takes: ``concat_latent_image``, ``reference_latents``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""
     unite: Callable[[dict[str, Part]], dict[str, Part]] | None = None

@@ -18,6 +18,7 @@ from .loaded import Loaded
 if TYPE_CHECKING:
     from .adapters.lora import Lora
     from .patches.step_cache import CachedRun, StepCache
+    from .sampling.differential import Differential
     from .sampling.guidance import Guidance
     from .sampling.model_sampling import ModelSampling
 
@@ -27,6 +28,7 @@ VAE_LATENTS: Final = (
     "vace_reactive",
     "control_latent",
     "reference_latent",
+    "reference_latents",
 )
 """Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire, or tuples of them."""
 
@@ -104,6 +106,8 @@ class Model:
     patches: tuple[Patch, ...] = ()
     guidance: tuple[Guidance, ...] = ()
     """What is changed in how its predictions become one, in this order."""
+    differential: Differential | None = None
+    """How a noise mask changes from step to step."""
     step_cache: StepCache | None = None
     """When steps of a run may be reused instead of computed."""
     begins_with: Tensor | None = None

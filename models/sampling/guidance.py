@@ -44,20 +44,34 @@ class Guidance(Protocol):
         ...
 
 
-class Acting(Protocol):
-    """A change of guidance in one run."""
+class Acting:
+    """A change of guidance in one run; what a change leaves as it is, it inherits."""
+
+    def scale(self, cfg: float, sigma: float) -> float:
+        """The guidance scale at a noise level."""
+        return cfg
 
     def asked(self, branches: Branches, sigma: float) -> Branches:
         """What is asked at a noise level."""
-        ...
+        return branches
+
+    def before(self, predictions: Mapping[Hashable, Tensor]) -> Mapping[Hashable, Tensor]:
+        """The predictions x0 of the branches, before guidance combines them."""
+        return predictions
+
+    def combined(
+        self, x: Tensor, sigma: float, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float
+    ) -> Tensor:
+        """The guided x0 in the place of ``guided``, which is d_neg + cfg (d_pos - d_neg)."""
+        return guided
 
     def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
         """The prediction x0, of the state x, what was found for each branch, and the guided x0 so far."""
-        ...
+        return guided
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroStar:
+class ZeroStar(Acting):
     """CFG-Zero*, without its zero first steps, as ComfyUI has it."""
 
     def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
@@ -65,9 +79,6 @@ class ZeroStar:
 
     def idle(self, *, guided: bool) -> str:
         return "" if guided else "CFGZeroStar changes nothing at cfg 1: there is no negative prediction"
-
-    def asked(self, branches: Branches, sigma: float) -> Branches:
-        return branches
 
     def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
         if "negative" not in found:
@@ -125,7 +136,7 @@ class SkippedInNegative:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Skipping:
+class _Skipping(Acting):
     of: SkippedLayers
     low: float
     high: float
@@ -146,7 +157,7 @@ class _Skipping:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Negative:
+class _Negative(Acting):
     low: float
     high: float
     branch: Branch | None
@@ -155,9 +166,6 @@ class _Negative:
         if self.branch is None or not self.low <= sigma <= self.high:
             return branches
         return {**branches, "negative": self.branch}
-
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        return guided
 
 
 def _deviation(x: Tensor) -> Tensor:

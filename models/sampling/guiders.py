@@ -21,8 +21,23 @@ if TYPE_CHECKING:
 
     from .model_sampling import ModelSampling
 
+OPTIONAL = {
+    "concat_latent_image": "picture beside the latent (InpaintModelConditioning, InstructPixToPixConditioning)",
+    "reference_latents": "reference latents (ReferenceLatent)",
+}
+"""Latents of a CONDITIONING item that only some families read, and what they are."""
 FEATHER = 8
 """Latent cells over which an area of a conditioning fades out towards the rest of the picture."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Third:
+    """A third conditioning of a guider, and how its prediction d3 goes into the guided one of the other two."""
+
+    conditioning: Sequence[Any]
+    cfg: float
+    nested: bool = False
+    """True: d3 + cfg (guided - d3). False: guided + cfg (d3 - d_pos)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,6 +49,7 @@ class Guider:
     negative: Sequence[Any] | None = None
     """None: no guidance, the positive prediction is taken as it is."""
     cfg: float = 1.0
+    third: Third | None = None
 
     @property
     def guided(self) -> bool:
@@ -43,6 +59,10 @@ class Guider:
     def warnings(self) -> list[str]:
         """What a user might not expect of these settings, as sentences."""
         told = [w for change in self.model.guidance if (w := change.idle(guided=self.guided))]
+        family = self.model.family
+        sides = (self.positive, (self.guided and self.negative) or (), self.third.conditioning if self.third else ())
+        there = {name for side in sides for _, extras in side for name in OPTIONAL if extras.get(name) is not None}
+        told += [f"{family.title} reads no {OPTIONAL[n]}: it changes nothing" for n in sorted(there - family.reads)]
         if self.guided and self.model.recommended.get("cfg") == 1:
             told.append(
                 f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
@@ -51,21 +71,29 @@ class Guider:
 
     def told(self, **entries: Any) -> Guider:
         """The same with further entries in its conditionings."""
-        sides = [
-            side and [[text, {**extras, **entries}] for text, extras in side] for side in (self.positive, self.negative)
-        ]
-        return replace(self, positive=sides[0] or [], negative=sides[1])
+
+        def with_entries(side: Sequence[Any]) -> Sequence[Any]:
+            return [[text, {**extras, **entries}] for text, extras in side]
+
+        return replace(
+            self,
+            positive=with_entries(self.positive),
+            negative=self.negative and with_entries(self.negative),
+            third=self.third and replace(self.third, conditioning=with_entries(self.third.conditioning)),
+        )
 
     def denoiser(self, x: Tensor) -> GuidedDenoiser:
         """Prepare the conditionings for a run on states like ``x`` [B, ...]."""
-        negative = list(self.negative or ()) if self.guided else []
-        if not self.positive or (self.guided and not negative):
-            raise ValueError("a conditioning is empty: it needs at least one entry")
-        entries = self.model.prepare([*self.positive, *negative], x)
-        branches: dict[Hashable, Branch] = {"positive": Branch(entries[: len(self.positive)], x)}
+        sides: dict[Hashable, Sequence[Any]] = {"positive": self.positive}
         if self.guided:
-            branches["negative"] = Branch(entries[len(self.positive) :], x)
-        return GuidedDenoiser(self.model, branches, self.cfg)
+            sides["negative"] = self.negative or ()
+        if self.third:
+            sides["third"] = self.third.conditioning
+        if not all(sides.values()):
+            raise ValueError("a conditioning is empty: it needs at least one entry")
+        entries = iter(self.model.prepare([entry for side in sides.values() for entry in side], x))
+        branches = {name: Branch(list(islice(entries, len(side))), x) for name, side in sides.items()}
+        return GuidedDenoiser(self.model, branches, self.cfg, self.third)
 
 
 class Branch:
@@ -142,8 +170,10 @@ def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
 class GuidedDenoiser:
     """A guider at work: (x, sigma) -> x0, counting what it costs."""
 
-    def __init__(self, model: Model, branches: Mapping[Hashable, Branch], cfg: float) -> None:
-        self.model, self._branches, self._cfg = model, branches, cfg
+    def __init__(
+        self, model: Model, branches: Mapping[Hashable, Branch], cfg: float, third: Third | None = None
+    ) -> None:
+        self.model, self._branches, self._cfg, self._third = model, branches, cfg, third
         self.sampling: ModelSampling = model.sampling
         self._changes = [change.begin(model.sampling, branches) for change in model.guidance]
         self.cached = model.step_cache.run(model.sampling) if model.step_cache else None
@@ -174,9 +204,22 @@ class GuidedDenoiser:
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
         found = {n: branches[n].combine(these, list(islice(predictions, len(these))), x) for n, these in acting.items()}
+        return self._combined(x, sigma, found)
+
+    def _combined(self, x: Tensor, sigma: float, found: Mapping[Hashable, Tensor]) -> Tensor:
+        """One prediction x0 of those of the branches."""
+        cfg = self._cfg
+        for change in self._changes:
+            cfg, found = change.scale(cfg, sigma), change.before(found)
         guided = found["positive"]
         if "negative" in found:
-            guided = torch.lerp(found["negative"], guided, self._cfg)
+            guided = torch.lerp(found["negative"], guided, cfg)
         for change in self._changes:
-            guided = change.after(x, found, guided, self._cfg)
-        return guided
+            guided = change.combined(x, sigma, found, guided, cfg)
+        for change in self._changes:
+            guided = change.after(x, found, guided, cfg)
+        if self._third is None:
+            return guided
+        if self._third.nested:
+            return torch.lerp(found["third"], guided, self._third.cfg)
+        return guided + self._third.cfg * (found["third"] - found["positive"])

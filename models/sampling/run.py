@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -142,10 +142,11 @@ def _run(
         start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.loaded.device)
     if latent.get("noise_mask") is not None:
         mask = fit_mask(latent["noise_mask"], x)
+        at = model.differential.begin(sampling, levels, mask) if model.differential else lambda sigma: mask
         if model.family.token_times:
-            denoise = KeepingDenoiser(denoiser, mask, clean)
+            denoise = KeepingDenoiser(denoiser, at, clean)
         else:
-            denoise = MaskedDenoiser(denoiser, mask, clean, start_noise)
+            denoise = MaskedDenoiser(denoiser, at, clean, start_noise)
         if original is None and not is_filled(start_noise) and (told := findings()) is not None:
             told["mask"] = NOISY_ORIGINAL
     steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
@@ -178,17 +179,21 @@ def _state(model: Model, samples: Tensor, shapes: Any) -> Tensor:
     return model.sampling.carried(state, shapes) if shapes and isinstance(model.sampling, JointFlow) else state
 
 
+MaskAt = Callable[[float], Tensor]
+"""The noise mask at a noise level."""
+
+
 class MaskedDenoiser:
     """For inpainting: where the mask is 0 the state is the noised original and the prediction the original."""
 
-    def __init__(self, inner: GuidedDenoiser, mask: Tensor, clean: Tensor, noise: Tensor) -> None:
+    def __init__(self, inner: GuidedDenoiser, mask: MaskAt, clean: Tensor, noise: Tensor) -> None:
         self._inner, self._mask, self._clean, self._noise = inner, mask, clean, noise
         self.sampling: ModelSampling = inner.sampling
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
-        kept = self.sampling.noise_scaling(sigma, self._noise, self._clean)
-        denoised = self._inner(torch.lerp(kept, x, self._mask), sigma)
-        return torch.lerp(self._clean, denoised, self._mask)
+        kept, mask = self.sampling.noise_scaling(sigma, self._noise, self._clean), self._mask(sigma)
+        denoised = self._inner(torch.lerp(kept, x, mask), sigma)
+        return torch.lerp(self._clean, denoised, mask)
 
 
 class KeepingDenoiser:
@@ -198,13 +203,14 @@ class KeepingDenoiser:
     of the noise, and m of the prediction counts.
     """
 
-    def __init__(self, inner: GuidedDenoiser, mask: Tensor, clean: Tensor) -> None:
+    def __init__(self, inner: GuidedDenoiser, mask: MaskAt, clean: Tensor) -> None:
         self._inner, self._mask, self._clean = inner, mask, clean
         self.sampling: ModelSampling = inner.sampling
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
-        denoised = self._inner(torch.lerp(self._clean, x, self._mask), sigma, self._mask)
-        return torch.lerp(self._clean, denoised, self._mask)
+        mask = self._mask(sigma)
+        denoised = self._inner(torch.lerp(self._clean, x, mask), sigma, mask)
+        return torch.lerp(self._clean, denoised, mask)
 
 
 def is_filled(samples: Tensor) -> bool:

@@ -98,7 +98,7 @@ def flux_guidance(conditioning: Conditioning, guidance: Guidance = 3.5) -> Condi
         conditioning: Conditioning to change.
         guidance: Higher follows the prompt more closely.
     """
-    return _with(conditioning, {"guidance": guidance})
+    return with_entries(conditioning, {"guidance": guidance})
 
 
 @node("ConditioningZeroOut", category="conditioning")
@@ -146,9 +146,9 @@ def _encode(
     ctx.note("tokens", {name: t.used for name, t in tokens.items()})
     if cut := {name: t.dropped.strip() for name, t in tokens.items() if t.dropped}:
         ctx.note("not_read", cut)
-    return _with(clip.encode(tokens), extras)
+    return with_entries(clip.encode(tokens), extras)
 
 
-def _with(conditioning: list[Any], extras: Mapping[str, Any]) -> list[list[Any]]:
+def with_entries(conditioning: list[Any], extras: Mapping[str, Any]) -> list[list[Any]]:
     """Add entries to each item of a conditioning."""
     return [[states, {**entries, **extras}] for states, entries in conditioning]

@@ -16,8 +16,14 @@ class _BasicScheduler(Node, Output[L['SIGMAS']]):
     SIGMAS: Output[L['SIGMAS']]
 class _BatchImagesNode(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
+class _BetaSamplingScheduler(Node, Output[L['SIGMAS']]):
+    SIGMAS: Output[L['SIGMAS']]
 class _CFGGuider(Node, Output[L['GUIDER']]):
     GUIDER: Output[L['GUIDER']]
+class _CFGNorm(Node, Output[L['MODEL']]):
+    patched_model: Output[L['MODEL']]
+class _CFGOverride(Node, Output[L['MODEL']]):
+    MODEL: Output[L['MODEL']]
 class _CFGZeroStar(Node, Output[L['MODEL']]):
     patched_model: Output[L['MODEL']]
 class _CLIPLoader(Node, Output[L['CLIP']]):
@@ -61,13 +67,23 @@ class _CreateVideo(Node, Output[L['VIDEO']]):
     VIDEO: Output[L['VIDEO']]
 class _Detokenize(Node, Output[L['STRING']]):
     text: Output[L['STRING']]
+class _DifferentialDiffusion(Node, Output[L['MODEL']]):
+    MODEL: Output[L['MODEL']]
 class _DisableNoise(Node, Output[L['NOISE']]):
     NOISE: Output[L['NOISE']]
+class _DualCFGGuider(Node, Output[L['GUIDER']]):
+    GUIDER: Output[L['GUIDER']]
 class _DualCLIPLoader(Node, Output[L['CLIP']]):
     CLIP: Output[L['CLIP']]
 class _EasyCache(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _EmptyARVideoLatent(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _EmptyAceStepLatentAudio(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _EmptyChromaRadianceLatentImage(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _EmptyFlux2LatentImage(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _EmptyHunyuanLatentVideo(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
@@ -77,15 +93,23 @@ class _EmptyImage(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _EmptyLTXVLatentVideo(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
+class _EmptyLatentAudio(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
 class _EmptyLatentImage(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _EmptyMiniMaxH3LatentAV(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _EmptyQwenImageLayeredLatentImage(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _EmptySD3LatentImage(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _ExponentialScheduler(Node, Output[L['SIGMAS']]):
     SIGMAS: Output[L['SIGMAS']]
+class _Flux2Scheduler(Node, Output[L['SIGMAS']]):
+    SIGMAS: Output[L['SIGMAS']]
 class _FluxGuidance(Node, Output[L['CONDITIONING']]):
+    CONDITIONING: Output[L['CONDITIONING']]
+class _FluxKontextMultiReferenceLatentMethod(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
 class _GetImageSize(Node):
     width: Output[L['INT']]
@@ -128,6 +152,14 @@ class _ImageStitch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageToMask(Node, Output[L['MASK']]):
     MASK: Output[L['MASK']]
+class _InpaintModelConditioning(Node):
+    positive: Output[L['CONDITIONING']]
+    negative: Output[L['CONDITIONING']]
+    latent: Output[L['LATENT']]
+class _InstructPixToPixConditioning(Node):
+    positive: Output[L['CONDITIONING']]
+    negative: Output[L['CONDITIONING']]
+    latent: Output[L['LATENT']]
 class _InvertMask(Node, Output[L['MASK']]):
     MASK: Output[L['MASK']]
 class _JoinImageWithAlpha(Node, Output[L['IMAGE']]):
@@ -188,8 +220,20 @@ class _LTXVScheduler(Node, Output[L['SIGMAS']]):
 class _LTXVSeparateAVLatent(Node):
     video_latent: Output[L['LATENT']]
     audio_latent: Output[L['LATENT']]
+class _LatentApplyOperation(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _LatentApplyOperationCFG(Node, Output[L['MODEL']]):
+    MODEL: Output[L['MODEL']]
+class _LatentConcat(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _LatentCut(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _LatentCutToBatch(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
 class _LatentFromBatch(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
+class _LatentOperationTonemapReinhard(Node, Output[L['LATENT_OPERATION']]):
+    LATENT_OPERATION: Output[L['LATENT_OPERATION']]
 class _LatentUpscale(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _LatentUpscaleModelLoader(Node, Output[L['LATENT_UPSCALE_MODEL']]):
@@ -230,12 +274,16 @@ class _MiniMaxH3ReferenceToVideo(Node):
     LATENT: Output[L['LATENT']]
 class _MiniMaxH3SigmaShift(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _ModelSamplingAuraFlow(Node, Output[L['MODEL']]):
+    MODEL: Output[L['MODEL']]
 class _ModelSamplingFlux(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _ModelSamplingLTXV(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _ModelSamplingSD3(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _NormalizeVideoLatentStart(Node, Output[L['LATENT']]):
+    latent: Output[L['LATENT']]
 class _ParseReply(Node):
     answer: Output[L['STRING']]
     thinking: Output[L['STRING']]
@@ -260,15 +308,23 @@ class _QuantizeModel(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _RandomNoise(Node, Output[L['NOISE']]):
     NOISE: Output[L['NOISE']]
+class _ReferenceLatent(Node, Output[L['CONDITIONING']]):
+    CONDITIONING: Output[L['CONDITIONING']]
 class _RepeatImageBatch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _RepeatLatentBatch(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
+class _ReplaceVideoLatentFrames(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
+class _RescaleCFG(Node, Output[L['MODEL']]):
+    MODEL: Output[L['MODEL']]
 class _ResizeImageMaskNode(Node, Output[L['IMAGE', 'MASK']]):
     resized: Output[L['IMAGE', 'MASK']]
 class _ResolutionSelector(Node):
     width: Output[L['INT']]
     height: Output[L['INT']]
+class _SDTurboScheduler(Node, Output[L['SIGMAS']]):
+    SIGMAS: Output[L['SIGMAS']]
 class _SamplerARVideo(Node, Output[L['SAMPLER']]):
     SAMPLER: Output[L['SAMPLER']]
 class _SamplerCustom(Node):
@@ -293,6 +349,8 @@ class _SaveWEBM(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _ScaleROPE(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _SetFirstSigma(Node, Output[L['SIGMAS']]):
+    SIGMAS: Output[L['SIGMAS']]
 class _SetLatentNoiseMask(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _SkipLayerGuidanceDiT(Node, Output[L['MODEL']]):
@@ -463,6 +521,24 @@ class Graph(Builder):
 
         All are scaled (bilinear) and cropped at the centre to the size of the first. If any has alpha, the others become
         opaque."""
+    def BetaSamplingScheduler(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        steps: int | L['auto'] | Output[L['INT']] | Input = ...,
+        alpha: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        beta: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _BetaSamplingScheduler:
+        """Noise levels at the quantiles of a beta distribution.
+
+        Args:
+            model: Whose noise levels.
+            steps: How many steps; fewer where two fall on one noise level.
+            alpha: Below 1 there are many steps at low noise.
+            beta: Below 1 there are many steps at high noise.
+        """
     def CFGGuider(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -480,6 +556,40 @@ class Graph(Builder):
             positive: Positive conditioning: what to show.
             negative: Negative conditioning: what to avoid.
             cfg: Guidance scale; at 1 the negative is not used.
+        """
+    def CFGNorm(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        pre_cfg: bool | Output[L['BOOLEAN']] | Input = ...,
+    ) -> _CFGNorm:
+        """Keep guidance from making predictions too long, place by place over the channels.
+
+        Args:
+            model: The model to guide; at cfg 1 nothing changes.
+            strength: The guided prediction is multiplied by it; with pre_cfg, how much of the change is mixed in.
+            pre_cfg: Give the predicted noise the length of the positive one, longer or shorter; else only shorten the predicted picture to the positive one.
+        """
+    def CFGOverride(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        cfg: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
+        start_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _CFGOverride:
+        """Guide by another scale for a part of the way; at 1 that part costs half as much.
+
+        Args:
+            model: The model to guide; where the guider's own cfg is 1, nothing changes.
+            cfg: Guidance scale; at 1 the negative is not used.
+            start_percent: Part of the way from noise to picture where it begins.
+            end_percent: Where it ends.
         """
     def CFGZeroStar(
         self,
@@ -793,12 +903,50 @@ class Graph(Builder):
             tokens: Tokens to decode.
             control_tokens: Write control tokens, too.
         """
+    def DifferentialDiffusion(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _DifferentialDiffusion:
+        """Let a gray mask say how much of a place is painted anew: what is darker is left as it is for longer.
+
+        Args:
+            model: The model; without a noise mask on the latent nothing changes.
+            strength: How much of this is mixed with the mask as it is.
+        """
     def DisableNoise(
         self,
         inputs: Mapping[str, Any] | None = None,
         /,
     ) -> _DisableNoise:
         """No initial noise, for a latent that already contains noise."""
+    def DualCFGGuider(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        cond1: Output[L['CONDITIONING']] | Input,
+        cond2: Output[L['CONDITIONING']] | Input,
+        negative: Output[L['CONDITIONING']] | Input,
+        cfg_conds: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
+        cfg_cond2_negative: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
+        style: L['regular', 'nested'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _DualCFGGuider:
+        """Guide by three conditionings, as models that edit pictures want it: all, the picture alone, nothing.
+
+        Args:
+            model: Diffusion model.
+            cond1: Text and picture.
+            cond2: The picture alone.
+            negative: Neither.
+            cfg_conds: How far to go from the second to the first.
+            cfg_cond2_negative: How far to go from the negative to the second.
+            style: regular adds the two ways; nested goes the first way, then from the negative to its end.
+        """
     def DualCLIPLoader(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -857,6 +1005,52 @@ class Graph(Builder):
             height: Frame height in pixels, likewise.
             length: Number of frames: 1, 5, 9, ..., other numbers are rounded down. The (length - 1) / 4 + 1 latent frames must be whole blocks.
             batch_size: Number of videos.
+        """
+    def EmptyAceStepLatentAudio(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        seconds: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        batch_size: int | Output[L['INT']] | Input = ...,
+    ) -> _EmptyAceStepLatentAudio:
+        """Make an empty latent of ACE-Step 1: 8 channels of 16 bands, 4096 of 44,100 samples a second each.
+
+        Args:
+            seconds: How long the sound is.
+            batch_size: How many.
+        """
+    def EmptyChromaRadianceLatentImage(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        width: int | L['auto'] | Output[L['INT']] | Input = ...,
+        height: int | L['auto'] | Output[L['INT']] | Input = ...,
+        batch_size: int | Output[L['INT']] | Input = ...,
+    ) -> _EmptyChromaRadianceLatentImage:
+        """Make an empty latent of a model that works on pixels: 3 channels, cells of one pixel.
+
+        Args:
+            width: Of the picture, in pixels.
+            height: Of the picture, in pixels.
+            batch_size: How many.
+        """
+    def EmptyFlux2LatentImage(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        width: int | L['auto'] | Output[L['INT']] | Input = ...,
+        height: int | L['auto'] | Output[L['INT']] | Input = ...,
+        batch_size: int | Output[L['INT']] | Input = ...,
+    ) -> _EmptyFlux2LatentImage:
+        """Make an empty latent of FLUX.2: 128 channels, cells of 16 pixels.
+
+        Args:
+            width: Of the picture, in pixels.
+            height: Of the picture, in pixels.
+            batch_size: How many.
         """
     def EmptyHunyuanLatentVideo(
         self,
@@ -932,6 +1126,20 @@ class Graph(Builder):
             length: Number of frames: 1, 9, 17, ...; other numbers are rounded down, with a warning.
             batch_size: Number of videos.
         """
+    def EmptyLatentAudio(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        seconds: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        batch_size: int | Output[L['INT']] | Input = ...,
+    ) -> _EmptyLatentAudio:
+        """Make an empty latent of Stable Audio: 64 channels, 2048 of 44,100 samples a second each, an even number.
+
+        Args:
+            seconds: How long the sound is.
+            batch_size: How many.
+        """
     def EmptyLatentImage(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -966,6 +1174,24 @@ class Graph(Builder):
             height: Frame height in pixels, likewise.
             length: Number of frames, 24 a second: 5, 22, 39, ...; other numbers are rounded down, with a warning.
         """
+    def EmptyQwenImageLayeredLatentImage(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        width: int | L['auto'] | Output[L['INT']] | Input = ...,
+        height: int | L['auto'] | Output[L['INT']] | Input = ...,
+        layers: int | Output[L['INT']] | Input = ...,
+        batch_size: int | Output[L['INT']] | Input = ...,
+    ) -> _EmptyQwenImageLayeredLatentImage:
+        """Make an empty latent of Qwen-Image-Layered: a picture and its layers, one behind the other.
+
+        Args:
+            width: Of the picture, in pixels.
+            height: Of the picture, in pixels.
+            layers: How many layers the picture is parted into.
+            batch_size: How many.
+        """
     def EmptySD3LatentImage(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -998,6 +1224,22 @@ class Graph(Builder):
             sigma_max: The first sigma.
             sigma_min: The last sigma before 0.
         """
+    def Flux2Scheduler(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        steps: int | Output[L['INT']] | Input = ...,
+        width: int | Output[L['INT']] | Input = ...,
+        height: int | Output[L['INT']] | Input = ...,
+    ) -> _Flux2Scheduler:
+        """Noise levels of FLUX.2 for a size of picture and a number of steps.
+
+        Args:
+            steps: How many steps.
+            width: Of the picture, in pixels.
+            height: Of the picture, in pixels.
+        """
     def FluxGuidance(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -1011,6 +1253,20 @@ class Graph(Builder):
         Args:
             conditioning: Conditioning to change.
             guidance: Higher follows the prompt more closely.
+        """
+    def FluxKontextMultiReferenceLatentMethod(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        conditioning: Output[L['CONDITIONING']] | Input,
+        reference_latents_method: L['offset', 'index', 'uxo/uno', 'index_timestep_zero'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _FluxKontextMultiReferenceLatentMethod:
+        """Say where an edit model places its reference pictures.
+
+        Args:
+            conditioning: What to change.
+            reference_latents_method: offset side by side; index behind one another; uxo/uno diagonally, as USO and UNO were trained; index_timestep_zero behind one another and known to be free of noise.
         """
     def GetImageSize(
         self,
@@ -1316,6 +1572,46 @@ class Graph(Builder):
         Args:
             image: The images.
             channel: The channel; alpha needs an RGBA image (LoadImage outputs alpha as MASK).
+        """
+    def InpaintModelConditioning(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        positive: Output[L['CONDITIONING']] | Input,
+        negative: Output[L['CONDITIONING']] | Input,
+        vae: Output[L['VAE']] | Input,
+        pixels: Output[L['IMAGE']] | Input,
+        mask: Output[L['MASK']] | Input,
+        noise_mask: bool | Output[L['BOOLEAN']] | Input = ...,
+    ) -> _InpaintModelConditioning:
+        """Give an inpainting model the picture without what is to be painted, and the mask.
+
+        Args:
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            vae: The model's VAE.
+            pixels: The pictures; sides are cut at the centre to whole latent cells.
+            mask: 1 where to paint, at any size.
+            noise_mask: Paint inside the mask only; else the model may change all of the picture.
+        """
+    def InstructPixToPixConditioning(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        positive: Output[L['CONDITIONING']] | Input,
+        negative: Output[L['CONDITIONING']] | Input,
+        vae: Output[L['VAE']] | Input,
+        pixels: Output[L['IMAGE']] | Input,
+    ) -> _InstructPixToPixConditioning:
+        """Give a model that reads a picture beside the latent (InstructPix2Pix, FLUX Canny and Depth) that picture.
+
+        Args:
+            positive: Positive conditioning: what to show.
+            negative: Negative conditioning: what to avoid.
+            vae: The model's VAE.
+            pixels: The pictures; sides are cut at the centre to whole latent cells.
         """
     def InvertMask(
         self,
@@ -1771,6 +2067,84 @@ class Graph(Builder):
         Args:
             av_latent: Joint latent of LTXVConcatAVLatent, sampled or not.
         """
+    def LatentApplyOperation(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        samples: Output[L['LATENT']] | Input,
+        operation: Output[L['LATENT_OPERATION']] | Input,
+    ) -> _LatentApplyOperation:
+        """Change a latent by an operation.
+
+        Args:
+            samples: The latent.
+            operation: What to do with it.
+        """
+    def LatentApplyOperationCFG(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        operation: Output[L['LATENT_OPERATION']] | Input,
+    ) -> _LatentApplyOperationCFG:
+        """Change what guidance adds, the positive prediction less the negative one, by an operation in each step.
+
+        Args:
+            model: The model to guide; at cfg 1 the operation changes the whole prediction.
+            operation: What to do.
+        """
+    def LatentConcat(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        samples1: Output[L['LATENT']] | Input,
+        samples2: Output[L['LATENT']] | Input,
+        dim: L['x', '-x', 'y', '-y', 't', '-t'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _LatentConcat:
+        """Put two latents side by side, one above the other, or one after the other.
+
+        Args:
+            samples1: The first; masks and the like are taken from it.
+            samples2: The second; it is repeated, or cut, to as many items as the first has.
+            dim: x side by side, y one above the other, t in time; - puts the second before the first.
+        """
+    def LatentCut(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        samples: Output[L['LATENT']] | Input,
+        dim: L['x', 'y', 't'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        index: int | Output[L['INT']] | Input = ...,
+        amount: int | Output[L['INT']] | Input = ...,
+    ) -> _LatentCut:
+        """Cut a part out of a latent.
+
+        Args:
+            samples: The latent.
+            dim: Along the width, the height or time.
+            index: First cell of the part; negative from the end. Beyond the end it is the last.
+            amount: How many cells, at most.
+        """
+    def LatentCutToBatch(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        samples: Output[L['LATENT']] | Input,
+        dim: L['t', 'x', 'y'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        slice_size: int | Output[L['INT']] | Input = ...,
+    ) -> _LatentCutToBatch:
+        """Cut a latent into slices that become items of a batch; a rest that is no whole slice is left out.
+
+        Args:
+            samples: The latent.
+            dim: Along time, the width or the height.
+            slice_size: Cells in a slice; more than there are is all of them.
+        """
     def LatentFromBatch(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -1786,6 +2160,18 @@ class Graph(Builder):
             samples: The latent.
             batch_index: First item, from 0; clamped to the last.
             length: Largest number of items.
+        """
+    def LatentOperationTonemapReinhard(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        multiplier: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _LatentOperationTonemapReinhard:
+        """Compress large values of a latent by Reinhard's curve; what is small stays as it is.
+
+        Args:
+            multiplier: The largest length that can come out, in units of the mean length and 5 deviations of it.
         """
     def LatentUpscale(
         self,
@@ -2104,6 +2490,20 @@ class Graph(Builder):
             shift_video: a in sigma = a t / (1 + (a - 1) t) of the video: above 1 puts more steps at high noise.
             shift_audio: The same for audio.
         """
+    def ModelSamplingAuraFlow(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        shift: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _ModelSamplingAuraFlow:
+        """Set the shift of a flow model's noise levels, as ModelSamplingSD3 does; another default.
+
+        Args:
+            model: The model to set; its network is told the noise levels in its own unit.
+            shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+        """
     def ModelSamplingFlux(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -2155,6 +2555,24 @@ class Graph(Builder):
         Args:
             model: Model to patch.
             shift: a in sigma = a t / (1 + (a - 1) t): above 1 puts more steps at high noise.
+        """
+    def NormalizeVideoLatentStart(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        latent: Output[L['LATENT']] | Input,
+        start_frame_count: int | Output[L['INT']] | Input = ...,
+        reference_frame_count: int | Output[L['INT']] | Input = ...,
+    ) -> _NormalizeVideoLatentStart:
+        """Give the first frames of a video latent the mean and deviation of those after them, as far as is gentle.
+
+        The mean of a frame moves down by 0.3 or up by 0.35 at most, its deviation down by 0.35 or up by 0.5.
+
+        Args:
+            latent: The latent.
+            start_frame_count: How many latent frames are changed.
+            reference_frame_count: How many frames after them say how they are to be.
         """
     def ParseReply(
         self,
@@ -2301,6 +2719,20 @@ class Graph(Builder):
         Args:
             noise_seed: Seed; the same seed gives the same noise on every device.
         """
+    def ReferenceLatent(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        conditioning: Output[L['CONDITIONING']] | Input,
+        latent: None | Output[L['LATENT']] | Input = ...,
+    ) -> _ReferenceLatent:
+        """Let an edit model look at a picture; several of these nodes in a row give several.
+
+        Args:
+            conditioning: What to change.
+            latent: The picture, encoded by the model's VAE; without one nothing changes.
+        """
     def RepeatImageBatch(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -2328,6 +2760,36 @@ class Graph(Builder):
         Args:
             samples: The latent.
             amount: Number of repetitions.
+        """
+    def ReplaceVideoLatentFrames(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        destination: Output[L['LATENT']] | Input,
+        source: None | Output[L['LATENT']] | Input = ...,
+        index: int | Output[L['INT']] | Input = ...,
+    ) -> _ReplaceVideoLatentFrames:
+        """Put the frames of one video latent into another.
+
+        Args:
+            destination: Where they are put.
+            source: The frames; without them nothing changes.
+            index: The first frame that is replaced; negative from the end.
+        """
+    def RescaleCFG(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        multiplier: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _RescaleCFG:
+        """Give the contrast (standard deviation) of the positive prediction back to the guided one.
+
+        Args:
+            model: The model to guide; at cfg 1 nothing changes.
+            multiplier: How much of it: 0 none, 1 all.
         """
     def ResizeImageMaskNode(
         self,
@@ -2369,6 +2831,22 @@ class Graph(Builder):
             aspect_ratio: Width to height.
             megapixels: Pixels in units of 1024 * 1024, approximately.
             multiple: Both sides are rounded to multiples of it.
+        """
+    def SDTurboScheduler(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        steps: int | Output[L['INT']] | Input = ...,
+        denoise: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _SDTurboScheduler:
+        """Noise levels of SD Turbo and SDXL Turbo: some of the ten that they were trained on.
+
+        Args:
+            model: Whose noise levels; one that predicts noise.
+            steps: How many steps, from the start on.
+            denoise: Where to start: 1 at the highest noise; each tenth less is one level lower.
         """
     def SamplerARVideo(
         self,
@@ -2604,6 +3082,20 @@ class Graph(Builder):
             shift_y: Shift down in tokens.
             scale_t: Scale of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer video.
             shift_t: Shift in latent frames.
+        """
+    def SetFirstSigma(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        sigmas: Output[L['SIGMAS']] | Input,
+        sigma: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _SetFirstSigma:
+        """Put another noise level at the beginning of a schedule.
+
+        Args:
+            sigmas: The schedule.
+            sigma: Its first noise level from now on.
         """
     def SetLatentNoiseMask(
         self,

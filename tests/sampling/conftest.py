@@ -29,6 +29,7 @@ class ToyModel:
     loaded: Loaded = field(default_factory=lambda: Loaded(None, torch.device("cpu"), torch.float32))
     patches: tuple[Any, ...] = ()
     guidance: tuple[Any, ...] = ()
+    differential: Any = None
     step_cache: None = None
     begins_with: None = None
     calls: list[tuple[float, int]] = field(default_factory=list)

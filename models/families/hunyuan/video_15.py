@@ -132,5 +132,6 @@ HUNYUAN_VIDEO_15 = Family(
     call=call,
     prepare_hint=video.prepare_hint,
     control=video.control,
+    reads=frozenset({"concat_latent_image"}),
     recommend=recommend,
 )

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from ...sampling.guidance import Acting
+
 if TYPE_CHECKING:
-    from ...sampling.guidance import Acting, Branches
+    from ...sampling.guidance import Branches
     from ...sampling.model_sampling import ModelSampling
 
 
 @dataclass(frozen=True, slots=True)
-class TwoScales:
+class TwoScales(Acting):
     """The guided x0 of each part is d_neg + scale (d_pos - d_neg) with its own scale, whatever the guider's cfg is."""
 
     clip: float
@@ -31,9 +33,6 @@ class TwoScales:
 
     def idle(self, *, guided: bool) -> str:
         return ""
-
-    def asked(self, branches: Branches, sigma: float) -> Branches:
-        return branches
 
     def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
         if "negative" not in found:

@@ -245,5 +245,6 @@ WAN = Family(
     encode=encode,
     prepare=prepare,
     call=call,
+    reads=frozenset({"concat_latent_image"}),
     recommend=recommend,
 )
