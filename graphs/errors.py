@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from pipegraph.limits import PROBLEMS
@@ -32,6 +32,8 @@ class Problem:
     """The nearest valid name, or what to do."""
     place: str = ""
     """Line and column, or JSON path, in the file."""
+    mend: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The mend as data, for programs: ``names``, ``choices``, ``range``, ... (docs/graph-format.md)."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields that are not empty."""
@@ -73,11 +75,23 @@ class Problems:
     def __init__(self, listed: Iterable[Problem] = (), unlisted: int = 0) -> None:
         self.listed, self.unlisted = [*listed], unlisted
 
-    def add(self, code: str, message: str, **more: str) -> None:
-        """Note a problem; ``more`` are further fields of ``Problem``."""
+    def add(
+        self, code: str, message: str, *, names: Sequence[str] = (), mend: Mapping[str, Any] | None = None, **more: str
+    ) -> None:
+        """Note a problem.
+
+        Args:
+            code: Its code.
+            message: What is wrong.
+            names: The nearest valid names: they take the place of the hint, and are part of the mend.
+            mend: The mend as data.
+            more: Further fields of ``Problem``.
+        """
         if len(self.listed) < PROBLEMS:
-            more = {field: _short(text) for field, text in more.items()}
-            self.listed.append(Problem(code=code, message=_short(message), **more))
+            if names:
+                more["hint"], mend = did_you_mean(names), {"names": [*names], **(mend or {})}
+            short = {name: _short(text) for name, text in more.items()}
+            self.listed.append(Problem(code=code, message=_short(message), mend=mend or {}, **short))
         else:
             self.unlisted += 1
 
@@ -108,7 +122,17 @@ def _short(text: str, limit: int = 2000) -> str:
 
 
 def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
-    """A hint with the names closest to ``name``; empty if none is close, or if comparing would take long.
+    """A hint with the names closest to ``name``, as :func:`closest` finds them; empty if none is close."""
+    return did_you_mean(closest(name, names, alike))
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """``Did you mean "a" or "b"?``; empty without names."""
+    return "Did you mean " + " or ".join(f'"{name}"' for name in names) + "?" if names else ""
+
+
+def closest(name: str, names: Iterable[str], alike: float = 0.6) -> list[str]:
+    """Up to three names closest to ``name``, the closest first; none if comparing would take long.
 
     Args:
         name: The unknown name.
@@ -117,10 +141,9 @@ def nearest(name: str, names: Iterable[str], alike: float = 0.6) -> str:
     """
     listed = [*names]
     if len(name) > 200 or len(listed) > 3000:
-        return ""
+        return []
     folded = {n.casefold(): n for n in reversed(listed)}
-    close = difflib.get_close_matches(name.casefold(), folded, 3, alike)
-    return "Did you mean " + " or ".join(f'"{folded[c]}"' for c in close) + "?" if close else ""
+    return [folded[close] for close in difflib.get_close_matches(name.casefold(), folded, 3, alike)]
 
 
 def message_of(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH
 
 from . import origin, picture, ready_made, strict_json, video
 from .bulk import bulk
-from .errors import GraphError, Problem, Problems, nearest, shown
+from .errors import GraphError, Problem, Problems, closest, did_you_mean, shown
 from .item import alone
 from .schema import BAD, VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
@@ -55,8 +55,10 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
         ready = ready_made.find(str(source))
         if ready is None:
             message = f'"{source}" is a folder' if folder else f'no file and no ready-made graph is called "{source}"'
-            hint = ready_made.near(str(source)) or "`pipegraph graphs` lists the ready-made graphs."
-            raise GraphError([Problem(code="file_not_found", message=message, hint=hint)])
+            near = ready_made.near(str(source))
+            hint = did_you_mean(near) or "`pipegraph graphs` lists the ready-made graphs."
+            mend = {"names": near} if near else {}
+            raise GraphError([Problem(code="file_not_found", message=message, hint=hint, mend=mend)])
         return loads(ready, source=path.name, partial=partial)
     try:
         if not _may_read(path):
@@ -151,7 +153,7 @@ class _Reader:
         self.source, self.workflow = source, workflow
         self.problems = Problems()
 
-    def bad(self, code: str, message: str, place: str = "", **more: str) -> None:
+    def bad(self, code: str, message: str, place: str = "", **more: Any) -> None:
         self.problems.add(code, message, place=place, **more)
 
     def read(self, document: Any) -> Graph:
@@ -217,8 +219,8 @@ class _Reader:
     def known(self, mapping: Mapping[Any, Any], keys: tuple[str, ...], place: str) -> None:
         for key in mapping:
             if key not in keys:
-                hint = nearest(str(key), keys) or "Known keys: " + ", ".join(keys) + "."
-                self.bad("unknown_key", f'unknown key "{key}"', f"{place}{key}", hint=hint)
+                names, hint = closest(str(key), keys), "Known keys: " + ", ".join(keys) + "."
+                self.bad("unknown_key", f'unknown key "{key}"', f"{place}{key}", names=names, hint=hint)
 
     def nodes(self, uses: Mapping[Any, Any], place: str, *, strict: bool) -> dict[str, NodeUse]:
         nodes: dict[str, NodeUse] = {}

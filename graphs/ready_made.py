@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from importlib.resources import files
 
-from .errors import nearest
+from .errors import closest
 
 
 def names() -> list[str]:
@@ -20,7 +19,7 @@ def find(name: str) -> bytes | None:
     return (files("pipegraph.graphs") / "library" / full).read_bytes() if full in names() else None
 
 
-def near(name: str) -> str:
-    """A hint with the ready-made graphs of similar names, or an empty string."""
-    hint = nearest(name.removesuffix(".json"), [known.removesuffix(".json") for known in names()])
-    return re.sub(r'"(\w+)"', r'"\1.json"', hint)
+def near(name: str) -> list[str]:
+    """The ready-made graphs of similar names."""
+    close = closest(name.removesuffix(".json"), [known.removesuffix(".json") for known in names()])
+    return [f"{stem}.json" for stem in close]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH, NUMBER_DIGITS, PROBLEMS
@@ -65,7 +66,7 @@ def parse(text: str, source: str = "") -> Any:
         for _ in (match for match in _ESCAPE.finditer(text) if match[1]):
             hooks.bad("bad_text", "half of a surrogate pair is no character")
     if hooks.count:
-        listed = faults(text, source) or [Problem(**fault, place=source) for fault in hooks.first]
+        listed = faults(text, source) or [replace(fault, place=source) for fault in hooks.first]
         raise GraphError(listed, hooks.count - len(listed))
     return value
 
@@ -75,12 +76,12 @@ class _Hooks:
 
     def __init__(self) -> None:
         self.count = 0
-        self.first: list[dict[str, str]] = []
+        self.first: list[Problem] = []
 
     def bad(self, code: str, message: str, got: str = "") -> None:
         self.count += 1
         if len(self.first) < PROBLEMS:
-            self.first.append({"code": code, "message": message, "got": got})
+            self.first.append(Problem(code=code, message=message, got=got))
 
     def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)

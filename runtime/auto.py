@@ -93,7 +93,7 @@ def _misfits(node: CheckedNode, values: Mapping[str, Any], models: Facts) -> lis
 
 def _asked_misfits(node: CheckedNode, values: Mapping[str, Any], models: Facts) -> Iterator[Problem]:
     spec = node.entry.spec
-    where = {"node": node.id, "title": node.title}
+    where: dict[str, Any] = {"node": node.id, "title": node.title}
     if spec.size and (size := spec.size(values)) > (available := total_memory()):
         message = f"its output takes {show_size(size)} of memory, this machine has {show_size(available)}"
         yield Problem(code="no_memory", message=message, hint="Give a smaller size or batch.", **where)

@@ -16,7 +16,7 @@ from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, NodeUse
 
 from .auto import settle
 from .catalog import Catalog
-from .check_nodes import NodeCheck, drawn
+from .check_nodes import NodeCheck, drawn, outputs_of
 from .checked import CheckedGraph
 from .order import sort
 from .values import Misfit, convert
@@ -125,8 +125,11 @@ class _Check(NodeCheck):
         for address, value in overrides.items():
             use, name = self.addressed(address)
             if use is None:
-                hint = self.near(address.rpartition(".")[0], nodes) or "Write NODE.INPUT=VALUE."
-                self.bad("unknown_override", f'no node of the graph is meant by "{address}"', hint=hint)
+                names, message = (
+                    self.near(address.rpartition(".")[0], nodes),
+                    f'no node of the graph is meant by "{address}"',
+                )
+                self.bad("unknown_override", message, names=names, hint="Write NODE.INPUT=VALUE.")
                 continue
             use = nodes[use.id]
             if type(replaced := use.inputs.get(name)) is InputRef:
@@ -149,7 +152,8 @@ class _Check(NodeCheck):
         for name in [name for name in values if name not in self.graph.inputs]:
             listed = "Inputs of this graph: " + (", ".join(self.graph.inputs) or "none") + "."
             message = f'the graph has no input "{name}"'
-            self.bad("unknown_run_input", message, input=name, hint=self.near(name, self.graph.inputs) or listed)
+            names = self.near(name, self.graph.inputs)
+            self.bad("unknown_run_input", message, input=name, names=names, hint=listed)
         for name, port in self.graph.inputs.items():
             if not port.type:
                 self.inputs[name] = BAD
@@ -160,7 +164,9 @@ class _Check(NodeCheck):
                 self.inputs[name] = BAD
                 self.open_inputs.append(name)
                 if not self.partial:
-                    self.bad("missing_graph_input", f'the graph needs a value for its input "{name}"', input=name)
+                    message = f'the graph needs a value for its input "{name}"'
+                    mend = {"missing": {"name": name, "type": port.type}}
+                    self.bad("missing_graph_input", message, input=name, mend=mend)
             if name in values:
                 self.inputs[name] = self.run_input(port, values[name], text=True)
         undrawn = {name for name, value in self.inputs.items() if value is None}
@@ -179,15 +185,18 @@ class _Check(NodeCheck):
             value = convert(port.type, value, text=text)
             if port.choices is not None and value not in port.choices:
                 wanted = "one of " + ", ".join(map(repr, port.choices))
-                hint = self.near(value, port.choices) if type(value) is str else ""
-                raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, hint)
+                names = self.near(value, port.choices) if type(value) is str else []
+                choices = {"choices": [*port.choices]}
+                raise Misfit("not_in_list", f"{shown(value)} is not in the list", wanted, names=names, mend=choices)
+            limits = {"minimum": port.minimum, "maximum": port.maximum}
+            mend = {"range": {key: limit for key, limit in limits.items() if limit is not None}}
             if port.minimum is not None and value < port.minimum:
-                raise Misfit("out_of_range", "out of range", f"at least {port.minimum}")
+                raise Misfit("out_of_range", "out of range", f"at least {port.minimum}", mend=mend)
             if port.maximum is not None and value > port.maximum:
-                raise Misfit("out_of_range", "out of range", f"at most {port.maximum}")
+                raise Misfit("out_of_range", "out of range", f"at most {port.maximum}", mend=mend)
         except Misfit as e:
             place = f"graph input {port.name}"
-            self.bad(e.code, e.message, place=place, got=shown(value), wanted=e.wanted, hint=e.hint)
+            self.bad(e.code, e.message, place=place, got=shown(value), wanted=e.wanted, names=e.names, mend=e.mend)
             return BAD
         return value
 
@@ -212,13 +221,12 @@ class _Check(NodeCheck):
             index = self.output(entry, link) if entry else None
             place = f"outputs.{name}"
             if source is None:
-                hint = self.near(link.node, self.graph.nodes)
-                self.bad("unknown_source", f'the node "{link.node}" does not exist', place=place, hint=hint)
+                near = self.near(link.node, self.graph.nodes)
+                self.bad("unknown_source", f'the node "{link.node}" does not exist', place=place, names=near)
             elif entry and index is None:
-                names = ", ".join(entry.output_index) or "none"
-                hint = self.near(str(link.output), entry.output_index) or f"Its outputs: {names}."
+                near, hint = self.near(str(link.output), entry.output_index), outputs_of(entry)
                 message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
-                self.bad("unknown_output", message, place=place, hint=hint)
+                self.bad("unknown_output", message, place=place, names=near, hint=hint)
             elif index is not None:
                 outputs[name] = (link.node, index)
         return outputs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipegraph.access import Access
-from pipegraph.graphs.errors import Problems, nearest, shown
+from pipegraph.graphs.errors import Problems, closest, did_you_mean, shown
 from pipegraph.graphs.schema import BAD, Graph, InputRef, Link, NodeUse
 
 from .catalog import Catalog, Entry
@@ -56,14 +56,15 @@ class NodeCheck:
         self.checked: dict[str, CheckedNode] = {}
         self.settled: dict[str, dict[str, Any]] = {}
 
-    def bad(self, code: str, message: str, use: NodeUse | None = None, **more: str) -> None:
+    def bad(self, code: str, message: str, use: NodeUse | None = None, **more: Any) -> None:
+        """Note a problem, of a node if ``use`` is one; ``more`` as for ``Problems.add``."""
         if use:
             more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
         self.problems.add(code, message, **more)
 
-    def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> str:
+    def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> list[str]:
         """The nearest names, for the first ``MAX_HINTS`` problems: the search is slow."""
-        return nearest(name, names, alike) if len(self.problems.listed) < MAX_HINTS else ""
+        return closest(name, names, alike) if len(self.problems.listed) < MAX_HINTS else []
 
     def node(self, use: NodeUse) -> None:
         entry = self.catalog.entries.get(use.type)
@@ -75,8 +76,9 @@ class NodeCheck:
         values, links = self.given_inputs(use, entry)
         if not entry.required <= use.inputs.keys():
             for name in [name for name in ports if name in entry.required and name not in use.inputs]:
-                wanted = ports[name].type
-                self.bad("missing_input", f'the input "{name}" is missing', use, input=name, wanted=wanted)
+                wanted, message = ports[name].type, f'the input "{name}" is missing'
+                mend = {"missing": {"name": name, "type": wanted}}
+                self.bad("missing_input", message, use, input=name, wanted=wanted, mend=mend)
         if entry.under:
             self.unused_inputs(use, entry, values)
         if entry.ordered or entry.spec.check:
@@ -103,8 +105,8 @@ class NodeCheck:
             kind = type(value)
             port = ports.get(name)
             if port is None:
-                hint = self.near(name, ports) or "Its inputs: " + (", ".join(ports) or "none") + "."
-                self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, hint=hint)
+                names, hint = self.near(name, ports), "Its inputs: " + (", ".join(ports) or "none") + "."
+                self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, names=names, hint=hint)
             elif kind is Link:
                 output = self.link(use, port, value)
                 if output is not None:
@@ -152,14 +154,14 @@ class NodeCheck:
         return use.type, {name: value for name, value in values.items() if type(value) is not Link}
 
     def unknown_node(self, use: NodeUse) -> None:
-        hint = self.near(use.type, self.catalog.entries, alike=0.8)
-        if not hint and (pack := pack_of(use.type)):
+        names, hint = self.near(use.type, self.catalog.entries, alike=0.8), ""
+        if pack := pack_of(use.type):
             hint = f"It is no node of ComfyUI's core but of the pack {pack}."
         if not hint:
             broken = ", ".join(pack.source for pack in self.catalog.broken)
             hint = "`pipegraph nodes` lists what there is; --nodes PATH adds your own."
             hint += f" Packs that could not be loaded: {broken}." if broken else ""
-        self.bad("unknown_node", f'no node is called "{use.type}"', use, got=use.type, hint=hint)
+        self.bad("unknown_node", f'no node is called "{use.type}"', use, got=use.type, names=names, hint=hint)
         self.used.update(v.name for v in use.inputs.values() if type(v) is InputRef)
 
     def literal(self, use: NodeUse, port: Port, raw: Any) -> Any:
@@ -169,9 +171,9 @@ class NodeCheck:
             self.used.add(raw.name)
             origin = f'It comes from the graph input "{raw.name}".'
             if raw.name not in self.inputs:
-                hint = self.near(raw.name, self.graph.inputs)
+                names = self.near(raw.name, self.graph.inputs)
                 message = f'the graph has no input "{raw.name}"'
-                self.bad("unknown_graph_input", message, use, input=port.name, hint=hint)
+                self.bad("unknown_graph_input", message, use, input=port.name, names=names)
                 return BAD
             got = shown("random") if raw.name in self.random else ""
             raw = self.inputs[raw.name]
@@ -180,8 +182,10 @@ class NodeCheck:
         try:
             value = fit(port, raw, self.listed(port), text=text)
         except Misfit as e:
-            hint = " ".join(filter(None, (e.hint, origin)))
-            self.bad(e.code, e.message, use, input=port.name, got=got or shown(raw), wanted=e.wanted, hint=hint)
+            hint, mend = " ".join(filter(None, (did_you_mean(e.names), origin))), {**e.mend}
+            mend |= {"names": [*e.names]} if e.names else {}
+            more = {"got": got or shown(raw), "wanted": e.wanted, "hint": hint, "mend": mend}
+            self.bad(e.code, e.message, use, input=port.name, **more)
             return BAD
         except Exception as error:
             self.broken(use, "list of values" if callable(port.choices) else "file name", error, port.name)
@@ -224,21 +228,22 @@ class NodeCheck:
 
     def unknown_file(self, use: NodeUse, port: Port, name: str, error: LookupError) -> None:
         assert port.file
-        hint = self.near(name, port.file.names())
+        names = self.near(name, port.file.names())
         message = getattr(error, "message", None) or (str(error.args[0]) if error.args else f'"{name}" is not found')
-        hint = "" if "Did you mean" in message or any(h in message for h in hint.split('"')[1::2]) else hint
+        hint = "" if "Did you mean" in message or any(n in message for n in names) else did_you_mean(names)
         if not hint and type(source := use.inputs.get(port.name)) is InputRef:
             hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
         hint = " ".join(filter(None, (hint, getattr(error, "advice", ""))))
-        self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint)
+        mend = {"names": names} if names else {}
+        self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint, mend=mend)
 
     def link(self, use: NodeUse, port: Port, link: Link) -> int | None:
         """The output index of a link, or None if the link is invalid."""
         source = self.graph.nodes.get(link.node)
         if source is None:
-            hint = self.near(link.node, self.graph.nodes)
+            names = self.near(link.node, self.graph.nodes)
             message = f'the link goes to the node "{link.node}", which does not exist'
-            self.bad("unknown_source", message, use, input=port.name, got=str([*link]), hint=hint)
+            self.bad("unknown_source", message, use, input=port.name, got=str([*link]), names=names)
             return None
         entry = self.catalog.entries.get(source.type)
         if entry is None:
@@ -246,14 +251,14 @@ class NodeCheck:
         index = self.output(entry, link)
         if index is None:
             message = f'{source.type} (node "{source.id}") has no output {link.output!r}'
-            names = ", ".join(entry.output_index) or "none"
-            hint = self.near(str(link.output), entry.output_index) or f"Its outputs: {names}."
-            self.bad("unknown_output", message, use, input=port.name, got=str([*link]), hint=hint)
+            names, hint = self.near(str(link.output), entry.output_index), outputs_of(entry)
+            self.bad("unknown_output", message, use, input=port.name, got=str([*link]), names=names, hint=hint)
             return None
         kind = entry.output_types[index]
         if not compatible(kind, port.type):
             message = f'the output of "{source.id}" does not fit'
-            self.bad("wrong_type", message, use, input=port.name, got=kind, wanted=port.type)
+            mend = {"types": port.type.split(",")}
+            self.bad("wrong_type", message, use, input=port.name, got=kind, wanted=port.type, mend=mend)
             return None
         return index
 
@@ -262,6 +267,11 @@ class NodeCheck:
         if type(link.output) is str:
             return entry.output_index.get(link.output)
         return int(link.output) if 0 <= int(link.output) < len(entry.output_types) else None
+
+
+def outputs_of(entry: Entry) -> str:
+    """The outputs of a node, as a hint."""
+    return f"Its outputs: {', '.join(entry.output_index) or 'none'}."
 
 
 def drawn(port: Port) -> int:

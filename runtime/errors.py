@@ -11,6 +11,7 @@ PipegraphError
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 from pipegraph.graphs.errors import GraphError, PipegraphError, Problem, message_of, nearest, shown, visible
 
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-def declaration_fault(function: str, error: Exception) -> dict[str, str]:
+def declaration_fault(function: str, error: Exception) -> dict[str, Any]:
     """Message and hint for an exception in a function of a node's declaration."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     hint = f"The fault is in the node: {at.filename}:{at.lineno}."

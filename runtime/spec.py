@@ -218,14 +218,29 @@ def broken_limit(port: Port, value: Any) -> str:
         return f"below {port.below}"
     if port.multiple_of is not None and value % port.multiple_of != port.offset:
         plus = f" plus {port.offset}" if port.offset else ""
-        return f"a multiple of {port.multiple_of}{plus}" + _nearest(port, value, port.multiple_of)
+        words = [str(v) if isinstance(v, int) else f"{v:.15g}" for v in _nearest(port, value, port.multiple_of)]
+        return f"a multiple of {port.multiple_of}{plus}" + (f", e.g. {' or '.join(words)}" if words else "")
     return ""
 
 
-def _nearest(port: Port, value: float, step: float) -> str:
-    """The nearest legal multiples of ``step``, in words."""
+def range_of(port: Port, value: Any) -> dict[str, Any]:
+    """The limits of a port as data, and the legal numbers next to ``value``: the mend of a number out of range."""
+    names = ("minimum", "maximum", "above", "below", "multiple_of")
+    limits = {name: limit for name in names if (limit := getattr(port, name)) is not None}
+    if port.offset:
+        limits["offset"] = port.offset
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {"range": limits}
+    closed = [limit for limit in (port.minimum, port.maximum) if limit is not None]
+    near = _nearest(port, value, port.multiple_of) if port.multiple_of else []
+    near = (
+        near or sorted((limit for limit in closed if not broken_limit(port, limit)), key=lambda v: abs(v - value))[:1]
+    )
+    return {"range": limits, **({"nearest": near} if near else {})}
+
+
+def _nearest(port: Port, value: float, step: float) -> list[float]:
+    """The nearest legal multiples of ``step``."""
     lower = (value - port.offset) // step * step + port.offset
     within = replace(port, multiple_of=None)
-    legal = [v for v in (lower, lower + step) if abs(v - value) < step and not broken_limit(within, v)]
-    words = [str(v) if isinstance(v, int) else f"{v:.15g}" for v in legal]
-    return f", e.g. {' or '.join(words)}" if words else ""
+    return [v for v in (lower, lower + step) if abs(v - value) < step and not broken_limit(within, v)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pipegraph.graphs.errors import nearest, shown
+from pipegraph.graphs.errors import closest, shown
 
 from . import files
-from .spec import Port, broken_limit
+from .spec import Port, broken_limit, range_of
 
 PLAIN: Final = frozenset(("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"))
 _WANTED: Final = {
@@ -25,11 +25,19 @@ _FLOAT: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Misfit(Exception):
-    """A value does not fit a port: code and message of the problem, the expected value, and a hint."""
+    """A value does not fit a port: what the problem says of it, but for the place."""
 
-    def __init__(self, code: str, message: str, wanted: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        wanted: str = "",
+        *,
+        names: Sequence[str] = (),
+        mend: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
-        self.code, self.message, self.wanted, self.hint = code, message, wanted, hint
+        self.code, self.message, self.wanted, self.names, self.mend = code, message, wanted, names, mend or {}
 
 
 def is_plain(port: Port) -> bool:
@@ -76,7 +84,7 @@ def convert(kind: str, value: Any, *, text: bool = False) -> Any:
             return value == "true"
     elif have is str or (kind == "COMBO" and have in (int, float, bool)):
         return value
-    raise Misfit("wrong_type", "wrong type", _WANTED[kind])
+    raise Misfit("wrong_type", "wrong type", _WANTED[kind], mend={"types": [kind]})
 
 
 def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: bool = False) -> Any:
@@ -91,7 +99,7 @@ def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: b
     if value is None:
         if port.nullable or port.seed:
             return None
-        raise Misfit("wrong_type", "a value is needed", _wanted(port))
+        raise Misfit("wrong_type", "a value is needed", _wanted(port), mend={"types": port.type.split(",")})
     if type(value) is str:
         if port.auto and value == "auto":
             return value
@@ -106,7 +114,7 @@ def fit(port: Port, value: Any, choices: Sequence[Any] | None = None, *, text: b
         return _chosen(value, choices)
     limit = broken_limit(port, value)
     if limit:
-        raise Misfit("out_of_range", "out of range", limit)
+        raise Misfit("out_of_range", "out of range", limit, mend=range_of(port, value))
     if port.file_name:
         try:
             files.check_name(port.file_name.example(value))
@@ -128,7 +136,7 @@ def _typed(port: Port, value: Any, text: bool) -> Any:
                 return convert(kind, value, text=text)
             except Misfit:
                 continue
-    raise Misfit("wrong_type", "wrong type", _wanted(port))
+    raise Misfit("wrong_type", "wrong type", _wanted(port), mend={"types": kinds})
 
 
 def _chosen(value: Any, choices: Sequence[Any]) -> Any:
@@ -138,8 +146,9 @@ def _chosen(value: Any, choices: Sequence[Any]) -> Any:
     if not choices:
         raise Misfit("not_in_list", "there is nothing to choose from")
     listed = ", ".join(map(repr, choices[:12])) + (f", … ({len(choices)} in all)" if len(choices) > 12 else "")
-    hint = nearest(value, [c for c in choices if isinstance(c, str)]) if isinstance(value, str) else ""
-    raise Misfit("not_in_list", f"{shown(value)} is not in the list", f"one of {listed}", hint)
+    names = closest(value, [c for c in choices if isinstance(c, str)]) if isinstance(value, str) else []
+    mend = {"choices": [*choices]}
+    raise Misfit("not_in_list", f"{shown(value)} is not in the list", f"one of {listed}", names=names, mend=mend)
 
 
 def _wanted(port: Port) -> str:

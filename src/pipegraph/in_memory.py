@@ -71,8 +71,8 @@ def named(
                     "it takes no picture", shown(value), hint="Pictures go where the file of a picture is named."
                 )
         except BadPicture as e:
-            about = {"got": e.got, "wanted": e.wanted, "hint": e.hint}
-            problems.append(Problem(code="bad_picture", message=e.message, input=key, **about))
+            problem = Problem(code="bad_picture", message=e.message, input=key, got=e.got, wanted=e.wanted, hint=e.hint)
+            problems.append(problem)
         except OSError as e:
             message = f"the picture cannot be kept in {memory_inputs()}: {e.strerror}"
             problems.append(Problem(code="bad_picture", message=message, input=key))

@@ -271,6 +271,6 @@ def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
     return int(code)
 
 
-def _bad(message: str, node: CheckedNode | None = None, **facts: str) -> Problem:
-    place = {} if node is None else {"node": node.id, "title": node.title}
+def _bad(message: str, node: CheckedNode | None = None, **facts: Any) -> Problem:
+    place: dict[str, Any] = {} if node is None else {"node": node.id, "title": node.title}
     return Problem(code="bad_parallel", message=message, **place, **facts)
