@@ -17,6 +17,7 @@ class Code(NamedTuple):
 
 READING: Final = "Reading the file"
 CHECKING: Final = "Comparing the graph with the nodes and the call"
+NOTES: Final = "Notes on files of ComfyUI; the graph runs"
 MODELS: Final = "Comparing it with the models, from the headers of their files, and with the machine"
 RUNNING: Final = "Running (exit code 1)"
 CALLING: Final = "Calling pipegraph"
@@ -33,7 +34,10 @@ CODES: Final[dict[str, Code]] = {
             "There is no such file or ready-made graph, or it cannot be read.",
             "Compare the path; `pipegraph graphs` lists the ready-made graphs.",
         ),
-        too_large=("The file is larger than 64 MiB.", "Graphs are small: is it another kind of file?"),
+        too_large=(
+            "The file is larger than 64 MiB, or has more than 20,000 nodes, those of subgraphs counted at each use.",
+            "Graphs are small: is it another kind of file?",
+        ),
         bad_text=("The file is not UTF-8, or holds half of a surrogate pair.", "Save it as UTF-8 in an editor."),
         invalid_json=(
             "The text is no JSON: a comma, quote or bracket too few or too many.",
@@ -53,10 +57,6 @@ CODES: Final[dict[str, Code]] = {
             "The JSON is no graph: neither pipegraph's form nor one of ComfyUI's.",
             'A graph has `"pipegraph": 1` and `"nodes"`; see docs/graph-format.md.',
         ),
-        ui_form=(
-            "The file is in the editor's form of ComfyUI, which is not read here.",
-            "Export it in the API form: Workflow > Export (API).",
-        ),
         unknown_version=('`"pipegraph"` is not `1`.', "Write 1, or use the pipegraph that the file was written for."),
         no_graph_in_picture=(
             "The image or video holds no graph.",
@@ -71,7 +71,7 @@ CODES: Final[dict[str, Code]] = {
             "Correct its spelling, or move it to `meta`.",
         ),
         bad_link=(
-            "A bare list that is no link.",
+            "A bare list that is no link; in a file of ComfyUI's editor, a link that leads from nowhere.",
             'A link is `["node id", output]`; a list as a value is `{"__value__": [...]}`.',
         ),
         bad_value=(
@@ -82,7 +82,19 @@ CODES: Final[dict[str, Code]] = {
             "A function of the node's declaration (values, files, check, size, recommend) raised.",
             "It is a fault of the node: the hint names its line. Tell its author.",
         ),
-        ambiguous_id=('Two ids differ only by type, `1` and `"1"` (from Python).', "Give ids as texts."),
+        ambiguous_id=(
+            'Two ids are equal, or differ only by type, `1` and `"1"` (from Python).',
+            "Give each node an id of its own, as text.",
+        ),
+        recursive_subgraph=("A subgraph contains itself.", "Take the inner one out in ComfyUI's editor."),
+        unknown_subgraph=(
+            "A node stands for a subgraph that the file does not hold.",
+            "Save the file again where the subgraph is known.",
+        ),
+        unnamed_values=(
+            "Values that stand by position fit the inputs of the node in no way that is certain.",
+            "Another version of the node wrote the file: open and save it in today's editor, or set the inputs.",
+        ),
     ),
     **_codes(
         CHECKING,
@@ -133,6 +145,17 @@ CODES: Final[dict[str, Code]] = {
             "Leave `save=False` out, or take an output that needs no saving node.",
         ),
         unknown_override=("`--set NODE.INPUT=VALUE` names no node of the graph.", "Correct the id of the node."),
+    ),
+    **_codes(
+        NOTES,
+        idle_node=(
+            "Nothing that is saved or shown needs the node; it was left out, unchecked.",
+            "Connect it to a node that saves or shows, or delete it.",
+        ),
+        default_counts=(
+            "The node has inputs that are newer than the file; their defaults count.",
+            "Set them if you want other values.",
+        ),
     ),
     **_codes(
         MODELS,

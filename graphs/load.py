@@ -1,4 +1,4 @@
-"""Read a graph: native form or ComfyUI's API form; from a file, a picture, a video, a ready-made name or a mapping.
+"""Read a graph: native form or one of ComfyUI's; from a file, a picture, a video, a ready-made name or a mapping.
 
     graph = load("flux.json")
 
@@ -16,12 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pipegraph.limits import GRAPH_BYTES, GRAPH_DEPTH
+from pipegraph.limits import GRAPH_BYTES
 
 from . import origin, picture, ready_made, strict_json, video
 from .bulk import bulk
+from .editor import read as editor
+from .editor.document import is_editor
 from .errors import GraphError, Problem, Problems, closest, did_you_mean, shown
 from .item import alone
+from .plain import plain
 from .schema import BAD, VERSION, Graph, GraphInput, InputRef, Link, NodeUse
 
 INPUT_TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
@@ -30,9 +33,7 @@ _NODE_KEYS: Final = ("class_type", "inputs", "title", "_meta")
 _INPUT_KEYS: Final = ("type", "default", "description", "min", "max", "choices", "multiline")
 _FORM_KEYS: Final = frozenset(("upload", "choose file to upload", "control_after_generate", "audioUI"))
 """UI fields of ComfyUI that files list among a node's inputs; ignored."""
-_EXPORT: Final = "In ComfyUI's editor open it, use the menu Workflow > Export (API) and run that file."
 _SOUND: Final = frozenset((str, int, bool, type(None)))
-_SCALARS: Final = _SOUND | {float}
 
 
 def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Graph:
@@ -77,9 +78,9 @@ def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
     """
     head = file.read(12)
     if file.seekable() and video.is_video(head):
-        return _from_texts(video.texts(file), source)
+        return _from_texts(video.texts(file), source, partial)
     if file.seekable() and picture.is_picture(head):
-        return _from_texts(picture.texts(file), source)
+        return _from_texts(picture.texts(file), source, partial)
     # A pipe cannot seek. One extra byte makes a file that is too large an error.
     return loads(head + file.read(GRAPH_BYTES + 1 - len(head)), source=source, partial=partial)
 
@@ -100,16 +101,16 @@ def loads(data: bytes | str, source: str = "", *, partial: bool = False) -> Grap
     """Read a graph from the bytes of a JSON file, picture or video, or from JSON text; ``partial`` as for ``load``."""
     if isinstance(data, bytes):
         if picture.is_picture(data):
-            return _from_texts(picture.texts(data), source)
+            return _from_texts(picture.texts(data), source, partial)
         if video.is_video(data):
-            return _from_texts(video.texts(io.BytesIO(data)), source)
+            return _from_texts(video.texts(io.BytesIO(data)), source, partial)
         if picture.is_other_media(data):
-            return _from_texts({}, source)
+            return _from_texts({}, source, partial)
         data = strict_json.decode(data, source)
     return parse(strict_json.parse(data, source), source=source, partial=partial)
 
 
-def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
+def _from_texts(texts: Mapping[str, str], source: str, partial: bool) -> Graph:
     """The graph in the metadata of a picture or video; texts that are no JSON objects are ignored."""
     texts = {key: text for key, text in texts.items() if text.lstrip().startswith("{")}
     record: Any = None
@@ -119,8 +120,7 @@ def _from_texts(texts: Mapping[str, str], source: str) -> Graph:
     elif "prompt" in texts:
         document = strict_json.parse(texts["prompt"], source)
     elif "workflow" in texts:
-        message = "the file holds a graph in the form of ComfyUI's editor only, which is not read yet"
-        raise GraphError([Problem(code="ui_form", message=message, place=source, hint=_EXPORT)])
+        return parse(strict_json.parse(texts["workflow"], source), source=source, partial=partial)
     else:
         hint = "Only pictures and videos saved by pipegraph or ComfyUI with their metadata can be run."
         problem = Problem(code="no_graph_in_picture", message="the file holds no graph", place=source, hint=hint)
@@ -163,9 +163,8 @@ class _Reader:
             self.bad("unknown_form", "a graph is a JSON object", self.source, got=shown(document))
         elif "pipegraph" in document:
             return self.native(document)
-        elif isinstance(document.get("nodes"), list):
-            message = "this is the editor's form of a ComfyUI graph, which is not read yet"
-            self.bad("ui_form", message, self.source, hint=_EXPORT)
+        elif is_editor(document):
+            return editor.read(document, self.source, self.problems)
         elif _is_api(document):
             nodes = self.nodes(document, "", strict=False)
             return Graph(nodes=nodes, form="api", source=self.source, workflow=self.workflow)
@@ -339,19 +338,3 @@ def _is_api(value: Any) -> bool:
 def _is_map(value: Any) -> bool:
     """``isinstance(value, Mapping)``, fast for what JSON gives."""
     return type(value) is dict or isinstance(value, Mapping)
-
-
-def plain(value: Any, depth: int = 0) -> Any:
-    """A copy of a JSON value; ValueError if it is none."""
-    kind = type(value)
-    if kind is float and not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
-    if kind in _SCALARS:
-        return value
-    if depth >= GRAPH_DEPTH:
-        raise ValueError(f"nested deeper than {GRAPH_DEPTH} levels")
-    if kind in (list, tuple):
-        return [plain(v, depth + 1) for v in value]
-    if isinstance(value, Mapping) and all(type(k) is str for k in value):
-        return {k: plain(v, depth + 1) for k, v in value.items()}
-    raise ValueError(f"{shown(value)} is no JSON value")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ from .errors import Problem
 
 VERSION: Final = 1
 """Version of the native format."""
-Form = Literal["native", "api", "ui"]
+Form = Literal["native", "api", "editor"]
 BAD: Final = object()
 """Placeholder for an invalid part whose problem is already reported."""
 
@@ -26,6 +26,13 @@ class InputRef(NamedTuple):
     """The value comes from an input of the graph: ``{"$input": name}``."""
 
     name: str
+
+
+class WidgetValue(NamedTuple):
+    """The value of a widget of a node of the editor's form, by its name; ``editor.naming`` puts the value itself."""
+
+    node: str
+    widget: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,44 @@ class NodeUse(NamedTuple):
     """Its ``class_type``."""
     inputs: Mapping[str, Any]
     title: str = ""
+    within: str = ""
+    """Titles of the subgraphs that it lies in, the outermost first, as ``Outer / Inner``."""
+
+    @property
+    def shown(self) -> str:
+        """Title and subgraphs, as an editor shows them."""
+        title = self.title if self.title != self.type else ""
+        return f"{self.within} / {title or self.type}" if self.within else title
+
+
+class Widgets(NamedTuple):
+    """The values of a node's widgets as the editor's form has them."""
+
+    type: str
+    title: str
+    within: str
+    values: Sequence[Any]
+    """By position."""
+    named: Mapping[str, Any]
+    """By name, if the file has them so."""
+    promoted: Mapping[str, Any]
+    """By name, from instances of subgraphs; they win."""
+    sockets: Sequence[tuple[str, str, bool, bool]]
+    """Inputs that the file lists: name, type, whether of a widget, whether linked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """What a graph of the editor's form has besides its nodes and links."""
+
+    widgets: Mapping[str, Widgets] = field(default_factory=dict)
+    """By node id, of muted and bypassed nodes too; ``editor.naming`` makes inputs of them."""
+    lost: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(node id, input) -> why nothing comes by its link, where the user wants it so."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Nodes, links and values, for reports."""
+    notes: tuple[Problem, ...] = ()
+    """What was left out, and no fault of the graph."""
 
 
 class UsedFile(NamedTuple):
@@ -97,3 +142,5 @@ class Graph:
     """Problems of a file that was read partially; the check reports them with its own."""
     unlisted: int = 0
     """Number of problems besides these."""
+    editor: Editor | None = None
+    """If it was read from the editor's form: the values that have no names yet."""

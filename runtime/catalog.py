@@ -15,11 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from pipegraph.graphs.editor.naming import TYPES, Slot
 from pipegraph.graphs.errors import message_of, nearest
 
 from .errors import DeclarationError
 from .marks import Under
-from .spec import MISSING, NodeSpec
+from .spec import MISSING, NodeSpec, Port
 from .values import is_plain, unlimited
 
 GROUP: Final = "pipegraph.nodes"
@@ -63,6 +64,8 @@ class Entry:
     """Has an input that must not be less than another."""
     under: Mapping[str, Under] = field(init=False)
     """Inputs that exist only for some values of another input."""
+    slots: tuple[Slot, ...] = field(init=False)
+    """Inputs that may have widgets in ComfyUI's editor."""
 
     def __post_init__(self) -> None:
         ports = self.spec.inputs.values()
@@ -79,7 +82,13 @@ class Entry:
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
         put(self, "ordered", any(p.not_below is not None for p in ports))
+        put(self, "slots", tuple(_slot(p) for p in ports if p.type in TYPES and not p.grows))
         put(self, "under", {p.name: p.under for p in ports if p.under})
+
+
+def _slot(port: Port) -> Slot:
+    under = port.under
+    return Slot(port.name, port.type, port.seed, under.choice if under else "", under.values if under else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,11 @@ class Catalog:
         for node in nodes:
             collector.take(node, str(getattr(node, "__module__", None) or getattr(node, "__name__", "?")))
         return cls(collector.entries)
+
+    def slots(self, id: str) -> tuple[Slot, ...] | None:
+        """The inputs of a node that may have widgets in ComfyUI's editor, or None if it is not known."""
+        entry = self.entries.get(id)
+        return entry.slots if entry else None
 
     def __getitem__(self, id: str) -> NodeSpec:
         """The node with this id; LookupError with the nearest names if unknown."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipegraph.access import Access, granted
 from pipegraph.graphs.bulk import bulk
-from pipegraph.graphs.errors import GraphError, shown
-from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, NodeUse
+from pipegraph.graphs.editor.naming import named
+from pipegraph.graphs.errors import GraphError, Problem, Problems, shown
+from pipegraph.graphs.schema import BAD, Graph, GraphInput, InputRef, Link, NodeUse
 
 from .auto import settle
 from .catalog import Catalog
@@ -44,29 +45,40 @@ def check(
         GraphError: with every problem.
     """
     access = access or Access()
+    graph = named(graph, catalog.slots)
     with granted(access):
         return _Check(graph, catalog, access).run(inputs or {}, overrides or {})
 
 
+class Findings(NamedTuple):
+    """What checking says of a graph that is not to run yet and has no fault."""
+
+    needs: Sequence[str]
+    """Graph inputs that still need a value."""
+    notes: Sequence[Problem]
+    """What was left out of a graph in one of ComfyUI's forms."""
+
+
 @bulk()
-def open_inputs(
+def examine(
     graph: Graph,
     catalog: Catalog,
     inputs: Mapping[str, Any] | None = None,
     *,
     overrides: Mapping[str, Any] | None = None,
     access: Access | None = None,
-) -> list[str]:
-    """Check a graph without running it; return the graph inputs that still need a value. Arguments as for ``check``.
+) -> Findings:
+    """Check a graph without running it; it may lack values of its inputs. Arguments as for ``check``.
 
     Raises:
         GraphError: with every other problem.
     """
     access = access or Access()
+    graph = named(graph, catalog.slots)
     with granted(access):
         checking = _Check(graph, catalog, access, partial=True)
         checking.run(inputs or {}, overrides or {})
-    return checking.open_inputs
+    return Findings(checking.open_inputs, checking.notes)
 
 
 def settled(checked: CheckedGraph) -> CheckedGraph:
@@ -87,6 +99,8 @@ class _Check(NodeCheck):
     def run(self, inputs: Mapping[str, Any], overrides: Mapping[str, Any]) -> CheckedGraph:
         self.override(overrides)
         self.call(inputs)
+        if self.tolerant:
+            self.leave_out_idle()
         for use in self.graph.nodes.values():
             self.node(use)
         for name in [name for name in self.graph.inputs if name not in self.used]:
@@ -101,10 +115,13 @@ class _Check(NodeCheck):
             raise self.problems.error()
         nodes = {id: self.checked[id] for id in order}
         graph = self.graph
-        if self.settled:
+        if self.settled or self.left_out:
             uses = dict(graph.nodes)
-            for id, values in self.settled.items():
-                uses[id] = uses[id]._replace(inputs={**uses[id].inputs, **values})
+            for id in self.settled.keys() | self.left_out.keys():
+                inputs = {**uses[id].inputs, **self.settled.get(id, {})}
+                left_out = self.left_out.get(id, ())
+                inputs = {name: value for name, value in inputs.items() if name not in left_out}
+                uses[id] = uses[id]._replace(inputs=inputs)
             graph = replace(graph, nodes=uses)
         checked = CheckedGraph(
             graph=graph,
@@ -115,8 +132,34 @@ class _Check(NodeCheck):
             outputs=outputs,
             seeds=self.seeds,
             access=self.access,
+            notes=tuple(self.notes),
         )
         return checked if self.open_inputs else settled(checked)
+
+    def leave_out_idle(self) -> None:
+        """ComfyUI runs, and checks, only what its output nodes need; the rest is left out, and with it its faults."""
+        nodes, entries = self.graph.nodes, self.catalog.entries
+        sources = {id: [link.node for link in use.inputs.values() if type(link) is Link] for id, use in nodes.items()}
+        read = {source for listed in sources.values() for source in listed}
+        waiting = [
+            id
+            for id, use in nodes.items()
+            if (entries[use.type].spec.output_node if use.type in entries else id not in read)
+        ]
+        if not any(nodes[id].type in entries for id in waiting):
+            return  # nothing saves or shows anything: which nodes are meant is not known
+        needed = set(waiting)
+        while waiting:
+            for source in sources.get(waiting.pop(), ()):
+                if source not in needed:
+                    needed.add(source)
+                    waiting.append(source)
+        for id, use in nodes.items():
+            if id not in needed:
+                self.note("idle_node", "nothing that is saved or shown needs this node; it was left out", use)
+        kept = [p for p in self.problems.listed if p.node in needed or p.node not in nodes]
+        self.problems = Problems(kept, self.problems.unlisted)
+        self.graph = replace(self.graph, nodes={id: use for id, use in nodes.items() if id in needed})
 
     # The call
 

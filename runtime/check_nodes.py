@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipegraph.access import Access
-from pipegraph.graphs.errors import Problems, closest, did_you_mean, shown
+from pipegraph.graphs.errors import Problem, Problems, closest, did_you_mean, shown
 from pipegraph.graphs.schema import BAD, Graph, InputRef, Link, NodeUse
+from pipegraph.limits import PROBLEMS
 
 from .catalog import Catalog, Entry
 from .checked import CheckedNode
@@ -55,12 +56,23 @@ class NodeCheck:
         self.files: dict[tuple[int, str], Sequence[Path]] = {}
         self.checked: dict[str, CheckedNode] = {}
         self.settled: dict[str, dict[str, Any]] = {}
+        self.tolerant = graph.form != "native"
+        """ComfyUI's forms hold what no output needs, and inputs that editors and extensions leave behind."""
+        self.notes: list[Problem] = [*graph.editor.notes] if graph.editor else []
+        self.lost = graph.editor.lost if graph.editor else {}
+        self.left_out: dict[str, set[str]] = {}
+        """Inputs that a node does not have, by node."""
 
     def bad(self, code: str, message: str, use: NodeUse | None = None, **more: Any) -> None:
         """Note a problem, of a node if ``use`` is one; ``more`` as for ``Problems.add``."""
         if use:
-            more |= {"node": use.id, "title": use.title if use.title != use.type else ""}
+            more |= {"node": use.id, "title": use.shown}
         self.problems.add(code, message, **more)
+
+    def note(self, code: str, message: str, use: NodeUse, input: str = "") -> None:
+        """Say what was left out."""
+        if len(self.notes) < PROBLEMS:
+            self.notes.append(Problem(code=code, message=message, node=use.id, title=use.shown, input=input))
 
     def near(self, name: str, names: Iterable[str], alike: float = 0.6) -> list[str]:
         """The nearest names, for the first ``MAX_HINTS`` problems: the search is slow."""
@@ -78,9 +90,11 @@ class NodeCheck:
             for name in [name for name in ports if name in entry.required and name not in use.inputs]:
                 wanted, message = ports[name].type, f'the input "{name}" is missing'
                 mend = {"missing": {"name": name, "type": wanted}}
-                self.bad("missing_input", message, use, input=name, wanted=wanted, mend=mend)
+                hint = self.lost.get((use.id, name), "")
+                hint = f"{hint[:1].upper()}{hint[1:]}." if hint else ""
+                self.bad("missing_input", message, use, input=name, wanted=wanted, hint=hint, mend=mend)
         if entry.under:
-            self.unused_inputs(use, entry, values)
+            self.unused_inputs(use, entry, values, links)
         if entry.ordered or entry.spec.check:
             self.own_rules(use, entry, values, links)
         for name in entry.seed_inputs:
@@ -105,11 +119,17 @@ class NodeCheck:
             kind = type(value)
             port = ports.get(name)
             if port is None:
+                if self.tolerant:
+                    self.left_out.setdefault(use.id, set()).add(name)
+                    self.note("unknown_input", f"{use.type} has no such input; it was left out", use, name)
+                    continue
                 names, hint = self.near(name, ports), "Its inputs: " + (", ".join(ports) or "none") + "."
                 self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, names=names, hint=hint)
             elif kind is Link:
                 output = self.link(use, port, value)
-                if output is not None:
+                if output is None:
+                    values[name] = BAD  # told, or its node is; what else the input would mean is not known
+                else:
                     links[name] = (name, value.node, output)
                     values.pop(name, None)
             elif kind is unlimited.get(name) and not self.texts and (kind is not str or value.isascii()):
@@ -118,10 +138,19 @@ class NodeCheck:
                 values[name] = self.literal(use, port, value)
         return values, links
 
-    def unused_inputs(self, use: NodeUse, entry: Entry, values: Mapping[str, Any]) -> None:
+    def unused_inputs(
+        self, use: NodeUse, entry: Entry, values: dict[str, Any], links: dict[str, tuple[str, str, int]]
+    ) -> None:
         """Report inputs that exist only for other values of another input."""
         for name, under in entry.under.items():
             if name in use.inputs and under.choice in values and values[under.choice] not in (*under.values, BAD):
+                if self.tolerant:
+                    self.left_out.setdefault(use.id, set()).add(name)
+                    links.pop(name, None)
+                    values |= {name: entry.defaults[name]} if name in entry.defaults else {}
+                    chosen = f"{under.choice} = {values[under.choice]!r}"
+                    self.note("unused_input", f"it does not count with {chosen}; it was left out", use, name)
+                    continue
                 wanted = " or ".join(f'"{value}"' for value in under.values)
                 message = f'"{name}" is used only if "{under.choice}" is {wanted}'
                 self.bad("unused_input", message, use, input=name, got=f"{under.choice} = {values[under.choice]!r}")

@@ -60,6 +60,8 @@ class CheckedGraph:
     """Seeds that were drawn, by graph input or ``node.input``."""
     access: Access
     """Files that the run may read, and the resolved names."""
+    notes: Sequence[Problem] = ()
+    """What was left out of a graph in one of ComfyUI's forms."""
     autos: Mapping[str, Sequence[Resolved]] = field(default_factory=dict)
     """Resolved ``auto`` values by node id."""
 

@@ -116,7 +116,7 @@ def _plan(checked: CheckedGraph, settings: Settings, hashes: FileHashes) -> Plan
     steps: list[Step] = []
     step_of: dict[str, int] = {}
     by_key: dict[str, int] = {}
-    warnings: list[str] = []
+    warnings = [str(note) for note in checked.notes]
     for node in nodes:
         spec = node.entry.spec
         values = node.values

@@ -18,11 +18,12 @@ from typing import Any
 from uuid import uuid4
 
 from pipegraph.access import Access
+from pipegraph.graphs.editor.naming import named as name_values
 from pipegraph.graphs.load import load as load_graph
 from pipegraph.graphs.schema import Graph
 from pipegraph.in_memory import is_picture, named
 from pipegraph.runtime.catalog import Catalog
-from pipegraph.runtime.check import check, open_inputs
+from pipegraph.runtime.check import check, examine
 from pipegraph.runtime.checked import CheckedGraph
 from pipegraph.runtime.errors import Cancelled, GraphError, NoSuchRun, Problem, RunFinished
 from pipegraph.runtime.events import Event
@@ -92,7 +93,8 @@ class Workflow:
     ) -> None:
         """See ``load``."""
         self.allow, self.save = [*allow], save
-        self.graph, self.catalog, self.out, self.on_event = graph, library, Path(out), on_event
+        self.graph, self.catalog = name_values(graph, library.slots), library
+        self.out, self.on_event = Path(out), on_event
         if dtype is not None and dtype not in DTYPES:
             raise _wrong("dtype", dtype, "one of " + ", ".join(DTYPES))
         if quantize and quantize not in QUANTIZE:
@@ -258,7 +260,7 @@ def load(
     }
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
-        open_inputs(graph, library)  # raises: the file is told with everything else that is wrong with the graph
+        examine(graph, library)  # raises: the file is told with everything else that is wrong with the graph
     return Workflow(graph, library, **shared)
 
 

@@ -12,6 +12,8 @@ GRAPH_BYTES: Final = 64 << 20
 """Bytes of a graph file."""
 GRAPH_DEPTH: Final = 64
 """Levels of lists and objects inside each other in a graph file."""
+EDITOR_NODES: Final = 20_000
+"""Nodes of a file of ComfyUI's editor, those of its subgraphs counted as often as they are used."""
 NUMBER_DIGITS: Final = 4000
 """Digits of a number in a graph file."""
 PROBLEMS: Final = 100

@@ -13,7 +13,8 @@ from PIL import Image, PngImagePlugin
 
 from pipegraph.graphs import ready_made, write
 from pipegraph.graphs.errors import GraphError, Problem, nearest
-from pipegraph.graphs.load import load, loads, plain
+from pipegraph.graphs.load import load, loads
+from pipegraph.graphs.plain import plain
 from pipegraph.graphs.schema import Graph, InputRef, Link
 from pipegraph.limits import GRAPH_DEPTH
 
@@ -85,7 +86,7 @@ def test_api_form_has_inputs_filled_in() -> None:
         ([], "unknown_form"),
         ({}, "unknown_form"),
         ({"a": 1}, "unknown_form"),
-        ({"nodes": [], "links": []}, "ui_form"),
+        ({"nodes": [], "links": []}, "unknown_form"),
         ({"pipegraph": 2, "nodes": {}}, "unknown_version"),
         ({"pipegraph": True}, "unknown_version"),
         ({"pipegraph": "1"}, "unknown_version"),
@@ -229,12 +230,13 @@ def test_a_graph_input_is_held_to_its_form(kind: Any, entry: dict[str, Any]) -> 
     assert codes({"pipegraph": 1, "inputs": {"x": {"type": kind, **entry}}, "nodes": {}}) == ["bad_graph"]
 
 
-def test_a_picture_with_the_editors_form_alone_says_so(tmp_path: Path) -> None:
+def test_a_picture_with_the_editors_form_alone_is_read(tmp_path: Path) -> None:
     texts = PngImagePlugin.PngInfo()
-    texts.add_text("workflow", json.dumps({"nodes": [], "links": []}))
+    editor = {"nodes": [{"id": 4, "type": "Draw", "widgets_values_named": {"size": 3}}], "links": [], "version": 0.4}
+    texts.add_text("workflow", json.dumps(editor))
     Image.new("RGB", (1, 1)).save(tmp_path / "editor.png", pnginfo=texts)
-    with pytest.raises(GraphError, match=r"editor\.png: .* form of ComfyUI's editor only.*Export \(API\)"):
-        load(tmp_path / "editor.png")
+    graph = load(tmp_path / "editor.png")
+    assert graph.form == "editor" and graph.nodes["4"].type == "Draw" and graph.workflow == editor
 
 
 @pytest.mark.parametrize("document", [{"title": 3}, {"inputs": {"x": {"type": "INT", "description": 3}}}])

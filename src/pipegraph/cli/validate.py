@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipegraph.access import Access
-from pipegraph.runtime.check import open_inputs
+from pipegraph.runtime.check import examine
 
 from .call import JSON, GraphCommand, call_of, complete_graphs, typed_paths
 from .nodes import load_catalog, nodes_option
@@ -29,9 +29,12 @@ def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tup
     call = call_of(ctx, settings)
     nodes = len(call.graph.nodes)
     access = Access.to(*typed_paths(call))
-    needed = open_inputs(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides, access=access)
+    needs, notes = examine(call.graph, load_catalog(packs), call.inputs, overrides=call.overrides, access=access)
     if ctx.meta[JSON]:
-        json_line({"valid": True, "nodes": nodes, "needs": needed})
-    else:
-        needs = f"; needs a value for {', '.join(needed)}" if needed else ""
-        echo(f"{call.graph.source}: no errors, {nodes} nodes{needs}")
+        listed = {"notes": [note.as_dict() for note in notes]} if notes else {}
+        json_line({"valid": True, "nodes": nodes, "needs": needs, **listed})
+        return
+    for note in notes:
+        echo(f"note[{note.code}] {note}", err=True)
+    lacking = f"; needs a value for {', '.join(needs)}" if needs else ""
+    echo(f"{call.graph.source}: no errors, {nodes} nodes{lacking}")

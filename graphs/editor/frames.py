@@ -1,0 +1,181 @@
+"""Subgraphs in use: each instance with the values that it gives to what is inside, at any depth.
+
+An instance gives a value to an input of its subgraph that leads to a widget inside. Newer files keep these values in
+the order of the inputs; older ones list ``proxyWidgets``, pairs of an inner node and the name of its widget.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ..errors import Problems, shown
+from ..schema import WidgetValue
+from .document import ENTRY, Document, EditorNode, Scope
+from .groups import scope_of
+
+FORM_WORDS: Final = ("control_after_generate", "control_filter_list")
+"""Widgets that only the editor has: what becomes of a seed after each run."""
+
+
+class Frame:
+    """The graph of the file, or one instance of a subgraph."""
+
+    def __init__(
+        self, document: Document, problems: Problems, scope: Scope, host: EditorNode | None, parent: Frame | None
+    ) -> None:
+        self.document, self.problems, self.scope, self.host, self.parent = document, problems, scope, host, parent
+        self.path: str = f"{parent.path}{host.id}:" if parent and host else ""
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.values: dict[int, Any] = {}
+        """Values for inputs of the subgraph, by their number."""
+        self.inner: dict[tuple[str, str], Any] = {}
+        """Values for widgets inside, by node and name."""
+        self.by_position: Mapping[str, tuple[Any, ...]] = {}
+        """Values for the widgets of inner nodes, of a group node."""
+        self._children: dict[str, Frame | None] = {}
+        self._entries: dict[int, list[int]] | None = None
+        if host:
+            title = host.title or scope.name or host.type
+            self.within: str = f"{parent.within} / {title}" if parent and parent.within else title
+            self._take_values(host)
+        else:
+            self.within = ""
+
+    def flat(self, node: str) -> str:
+        """The id of an inner node in the flat graph, such as ``57:8``."""
+        return self.path + node
+
+    def child(self, node: EditorNode) -> Frame | None:
+        """The inside of a node, or None if it is no instance of a subgraph."""
+        if node.id not in self._children:
+            scope = self.document.subgraphs.get(node.type)
+            by_position: Mapping[str, tuple[Any, ...]] = {}
+            if scope is None and (group := scope_of(node, self.document.groups, self.problems)):
+                scope, by_position = group
+            frame = Frame(self.document, self.problems, scope, node, self) if scope else None
+            if frame:
+                frame.by_position = by_position
+            self._children[node.id] = frame
+        return self._children[node.id]
+
+    def input_of(self, border: int) -> int | None:
+        """The number, among the inputs that the instance lists, of an input of its subgraph; lists may be shortened."""
+        name = self.scope.inputs[border].name
+        host = self.host
+        return next((i for i, socket in enumerate(host.inputs) if socket.name == name), None) if host else None
+
+    def targets(self, border: int) -> Iterator[tuple[EditorNode, int]]:
+        """The inner nodes, and the numbers of their inputs, that an input of the subgraph leads to."""
+        links = self.scope.links
+        listed = self.scope.inputs[border].links
+        if not any(id in links for id in listed):
+            if self._entries is None:
+                self._entries = {}
+                for link in links.values():
+                    if link.origin == ENTRY:
+                        self._entries.setdefault(link.slot, []).append(link.id)
+            listed = tuple(self._entries.get(border, ()))
+        for link in (links[id] for id in listed if id in links):
+            node = self.scope.nodes.get(link.target)
+            if node is not None:
+                yield from ((node, i) for i, socket in enumerate(node.inputs) if socket.link == link.id)
+
+    def widget(self, border: int) -> WidgetValue | tuple[Any] | None:
+        """What an input of the subgraph has for a value if nothing is linked to it outside.
+
+        That is the value of the first widget that it leads to: a reference, or the value alone in a tuple.
+        """
+        if border in self.values:
+            return (self.values[border],)
+        for node, number in self.targets(border):
+            socket = node.inputs[number]
+            child = self.child(node)
+            if child is None:
+                if socket.widget is not None:
+                    return WidgetValue(self.flat(node.id), socket.widget)
+            elif (inner := child.border(socket.name)) is not None and (value := child.widget(inner)) is not None:
+                return value
+        return None
+
+    def border(self, name: str) -> int | None:
+        """The number of the subgraph's input of this name."""
+        return next((i for i, border in enumerate(self.scope.inputs) if border.name == name), None)
+
+    # The values that the instance gives
+
+    def _take_values(self, host: EditorNode) -> None:
+        proxies = _pairs(host.properties.get("proxyWidgets"))
+        named = {name: value for name, value in host.named.items() if name not in FORM_WORDS}
+        if proxies:
+            for (node, name), value in zip(proxies, host.values, strict=False):
+                if value is not None:
+                    self._give(node, name, value)
+        elif named:
+            for name, value in named.items():
+                if (border := self.border(name)) is not None:
+                    self.values[border] = value
+        elif host.values:
+            slots = [i for i in range(len(self.scope.inputs)) if self.widget(i) is not None]
+            if len(host.values) > len(slots):
+                message = f"the subgraph has {len(slots)} inputs with widgets, and the file {len(host.values)} values"
+                more = {"node": self.path[:-1], "title": self.within, "got": shown([*host.values])}
+                self.problems.add("unnamed_values", message, **more)
+            self.values |= {i: v for i, v in zip(slots, host.values, strict=False) if v is not None}
+        for entry in _dicts(host.properties.get("proxyWidgetErrorQuarantine")):
+            pair = _pairs([entry.get("originalEntry")])
+            if pair and pair[0][0] == "-1" and entry.get("hostValue") is not None:
+                self._give(*pair[0], entry["hostValue"])
+        if self.parent:
+            for (node, name), value in self.parent.inner.items():
+                if node == host.id:
+                    self._hand_down(name, value, proxies)
+
+    def _give(self, node: str, name: str, value: Any) -> None:
+        """A value for a widget: of an inner node, or of the instance's own input (``-1``)."""
+        if name in FORM_WORDS or name.startswith("$$"):
+            return
+        if node == "-1":
+            border = self.border(name)
+        else:
+            borders = range(len(self.scope.inputs))
+            border = next((i for i in borders if self._leads_to(i, node, name)), None)
+        if border is not None:
+            self.values[border] = value
+        else:
+            self.inner[node, name] = value
+
+    def _leads_to(self, border: int, node: str, widget: str) -> bool:
+        return any(n.id == node and n.inputs[i].widget == widget for n, i in self.targets(border))
+
+    def _hand_down(self, name: str, value: Any, proxies: Iterable[tuple[str, str]]) -> None:
+        """A value that an outer instance gives to a widget of this one."""
+        border = self.border(name)
+        if border is None:
+            ends = [(i, self.widget(i)) for i in range(len(self.scope.inputs))]
+            border = next((i for i, end in ends if isinstance(end, WidgetValue) and end.widget == name), None)
+        if border is not None:
+            self.values[border] = value
+        for node, widget in proxies if border is None else ():
+            if widget == name:
+                return self._give(node, widget, value)
+        return None
+
+
+def _pairs(listed: Any) -> list[tuple[str, str]]:
+    """``proxyWidgets``: a list, or the text of one."""
+    if isinstance(listed, str):
+        try:
+            listed = json.loads(listed)
+        except (ValueError, RecursionError):
+            return []
+    pairs = []
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, list) and len(entry) >= 2 and isinstance(entry[1], str):
+            pairs.append((str(entry[0]), entry[1]))
+    return pairs
+
+
+def _dicts(listed: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []

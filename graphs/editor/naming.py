@@ -1,0 +1,212 @@
+"""Names for the values of widgets: the editor keeps most of them by position only.
+
+By position they follow the widgets in the order of the node's inputs; after a seed may stand what becomes of it, after
+a file the label of a button. Names in the file win, then the file's own list of widgets if it is whole, then the ports
+of the node as this version of it has them. What fits none of these is an error, not a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from ..errors import Problem, Problems, shown
+from ..schema import BAD, Editor, Graph, NodeUse, Widgets, WidgetValue
+
+CONTROL: Final = frozenset(("fixed", "increment", "decrement", "randomize", "increment-wrap"))
+"""What becomes of a seed after a run; the editor's, not the node's."""
+SEEDS: Final = frozenset(("seed", "noise_seed"))
+"""Inputs that have such a word after them, whatever the node says."""
+TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "INT": (int,),
+    "FLOAT": (int, float),
+    "STRING": (str,),
+    "BOOLEAN": (bool,),
+    "COMBO": (str, int, float, bool),
+}
+"""Types of inputs that have widgets, and the values that these hold."""
+BUTTONS: Final = frozenset(("", "image", "video", "audio", "upload"))
+"""What buttons and previews leave after a file."""
+
+
+class Slot(NamedTuple):
+    """An input of a node that may have a widget."""
+
+    name: str
+    type: str
+    seed: bool = False
+    choice: str = ""
+    """It is there only while the input of this name has one of ``values``."""
+    values: tuple[str, ...] = ()
+
+
+Slots = Callable[[str], Sequence[Slot] | None]
+"""The inputs of a type of node that may have widgets, in order; None if the type is not known."""
+
+
+def named(graph: Graph, slots: Slots) -> Graph:
+    """The graph with the values of its widgets as inputs of its nodes; values that cannot be named are problems."""
+    if graph.editor is None or not graph.editor.widgets:
+        return graph
+    return _Naming(graph, graph.editor, slots).run()
+
+
+class _Naming:
+    def __init__(self, graph: Graph, editor: Editor, slots: Slots) -> None:
+        self.graph, self.editor, self.slots = graph, editor, slots
+        self.problems = Problems(graph.problems, graph.unlisted)
+        self.by_node: dict[str, dict[str, Any]] = {}
+        self.notes = [*editor.notes]
+
+    def run(self) -> Graph:
+        nodes = {id: self.node(use) for id, use in self.graph.nodes.items()}
+        listed, unlisted = tuple(self.problems.listed), self.problems.unlisted
+        editor = replace(self.editor, widgets={}, notes=tuple(self.notes))
+        return replace(self.graph, nodes=nodes, problems=listed, unlisted=unlisted, editor=editor)
+
+    def node(self, use: NodeUse) -> NodeUse:
+        inputs = dict(self.values(use.id))
+        for name, value in use.inputs.items():
+            if isinstance(value, WidgetValue):
+                values = self.values(value.node)
+                widgets = self.editor.widgets.get(value.node)
+                if value.widget in values:
+                    inputs[name] = values[value.widget]
+                elif widgets is None or self.slots(widgets.type) is None:
+                    inputs[name] = BAD  # checking tells of the type that is not known
+                else:
+                    message = f'it takes the value of "{value.widget}" of the node "{value.node}", which the file lacks'
+                    self.problems.add("unnamed_values", message, node=use.id, title=use.shown, input=name)
+                    inputs[name] = BAD
+            else:
+                inputs[name] = value
+        return use._replace(inputs=inputs)
+
+    def values(self, id: str) -> dict[str, Any]:
+        """The values of a node's widgets by name; nodes that do not run are asked only if another takes a value."""
+        if id not in self.by_node:
+            widgets = self.editor.widgets.get(id)
+            self.by_node[id] = self.name(id, widgets) if widgets else {}
+        return self.by_node[id]
+
+    def name(self, id: str, widgets: Widgets) -> dict[str, Any]:
+        if widgets.named or not widgets.values:
+            slots = self.slots(widgets.type)
+            names = {slot.name for slot in slots or ()}
+            own = {k: v for k, v in widgets.named.items() if slots is None or k in names or not _is_form(v)}
+            return {**own, **widgets.promoted}
+        sockets = {name for name, _, is_widget, _ in widgets.sockets if not is_widget}
+        named = self.aligned(id, widgets, sockets)
+        if named is None:
+            named = {}
+            if slots := self.slots(widgets.type):  # of a type that is not known checking tells more
+                self.cannot(id, widgets, slots)
+        return {**{name: value for name, value in named.items() if name not in sockets}, **widgets.promoted}
+
+    def aligned(self, id: str, widgets: Widgets, sockets: Collection[str]) -> dict[str, Any] | None:
+        """The values by name, or None if they fit no list of inputs."""
+        values = widgets.values
+        own = [Slot(name, type) for name, type, is_widget, _ in widgets.sockets if is_widget]
+        if any(is_widget and not linked for _, _, is_widget, linked in widgets.sockets):
+            # Editors of today list every widget; old ones and shortened lists have those that are linked only.
+            if (named := align(values, own, whole=True)) is not None:
+                return named
+        slots = self.slots(widgets.type)
+        if slots is None:
+            return align(values, own, whole=True)
+        slots = [slot for slot in slots if slot.type in TYPES]
+        if not slots:
+            return {}  # what such a node keeps is what it has shown
+        # In files of old editors inputs that must be linked have a value too.
+        orders = [slot for slot in slots if slot.name not in sockets], slots
+        exact = (align(values, order, whole=True) for order in orders)
+        loose = (align(values, order, whole=False) for order in orders)
+        if (named := next((named for named in (*exact, *loose) if named is not None), None)) is not None:
+            return named
+        lacking, named = with_gap(values, orders[0])
+        if named is not None:
+            message = f'the file is older than the input "{lacking}": its default counts'
+            self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
+        return named
+
+    def cannot(self, id: str, widgets: Widgets, slots: Iterable[Slot]) -> None:
+        names = ", ".join(slot.name for slot in slots) or "none"
+        shown_values = ", ".join(shown(value, 20) for value in widgets.values[:12])
+        self.problems.add(
+            "unnamed_values",
+            f"{len(widgets.values)} values stand by position, and do not fit the inputs of {widgets.type}",
+            node=id,
+            title=_title(widgets),
+            input=names.split(", ")[0] if names != "none" else "",
+            got=f"[{shown_values}]",
+            wanted=f"values of: {names}",
+            hint="Another version of the node wrote the file: open and save it in today's editor, or set the inputs.",
+        )
+
+
+def align(values: Sequence[Any], slots: Sequence[Slot], *, whole: bool) -> dict[str, Any] | None:
+    """Values by the names of ``slots``, or None if they do not fit.
+
+    Args:
+        values: By position.
+        slots: Inputs of the node that have widgets, in order.
+        whole: Every slot must have a value; else the last ones may have none, and their defaults count.
+    """
+    named: dict[str, Any] = {}
+    at = 0
+    for number, slot in enumerate(slots):
+        if slot.choice and named.get(slot.choice) not in slot.values:
+            continue
+        if at == len(values):
+            if whole:
+                return None
+            break
+        if not _holds(slot.type, values[at]):
+            return None
+        named[slot.name] = values[at]
+        at += 1
+        if at < len(values) and _is_control(values[at], slot, slots[number + 1 :]):
+            at += 1
+    return named if all(_is_form(value) for value in values[at:]) else None
+
+
+def with_gap(values: Sequence[Any], slots: Sequence[Slot]) -> tuple[str, dict[str, Any] | None]:
+    """Values by name where an input is new since the file was written; its name, or None where that is not certain.
+
+    New inputs come last among those that a choice brings. Elsewhere the types must leave one place only.
+    """
+    gaps = []
+    for number, slot in enumerate(slots):
+        rest = [*slots[:number], *slots[number + 1 :]]
+        named = align(values, rest, whole=True)
+        if named is not None and (not slot.choice or named.get(slot.choice) in slot.values):
+            gaps.append((slot, named, not rest[number:] or rest[number].choice != slot.choice))
+    last = [(slot.name, named) for slot, named, is_last in gaps if slot.choice and is_last]
+    if len(last) == 1:
+        return last[0]
+    return (gaps[0][0].name, gaps[0][1]) if len(gaps) == 1 else ("", None)
+
+
+def _title(widgets: Widgets) -> str:
+    return " / ".join(filter(None, (widgets.within, widgets.title or widgets.type)))
+
+
+def _holds(type_: str, value: Any) -> bool:
+    """Whether a widget of this type could have the value."""
+    kinds = TYPES.get(type_)
+    return kinds is None or value is None or value is BAD or type(value) in kinds
+
+
+def _is_control(value: Any, slot: Slot, after: Sequence[Slot]) -> bool:
+    """Whether the value after that of ``slot`` says what becomes of it after a run."""
+    if type(value) is not str or value not in CONTROL:
+        return False
+    if slot.seed or slot.name in SEEDS:
+        return True
+    return slot.type in ("INT", "FLOAT", "COMBO") and not (after and after[0].type in ("STRING", "COMBO"))
+
+
+def _is_form(value: Any) -> bool:
+    """Whether a value is of the editor's form only."""
+    return value is None or (type(value) is str and (value in CONTROL or value in BUTTONS))

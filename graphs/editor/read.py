@@ -1,0 +1,20 @@
+"""Read a file of ComfyUI's editor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Problems
+from ..schema import Graph
+from .document import parse
+from .flatten import flatten
+
+
+def read(document: Mapping[str, Any], source: str, problems: Problems) -> Graph:
+    """The graph of a file, flat; the values that stand by position get their names from ``naming.named``."""
+    parsed = parse(document, problems, source)
+    nodes, editor = flatten(parsed, problems, source)
+    if not nodes and not problems:
+        problems.add("bad_graph", "the file holds no node that runs", place=source)
+    return Graph(nodes, form="editor", source=source, workflow=document, editor=editor)
