@@ -172,17 +172,24 @@ class _Parser:
     def ends(self, scope: Scope, where: str) -> None:
         """Links that the inputs they lead into do not name: an input holds one link, and its word counts."""
         named = {(node.id, socket.link) for node in scope.nodes.values() for socket in node.inputs}
+        ends: dict[tuple[str, int], list[int]] = {}
         for link in scope.links.values():
             node = scope.nodes.get(link.target)
-            if node is None or (node.id, link.id) in named or link.target_slot >= len(node.inputs):
-                continue
-            socket = node.inputs[link.target_slot]
-            more = {"node": node.id, "title": node.title, "input": socket.name, "place": f"{where}links"}
+            if node and (node.id, link.id) not in named and link.target_slot < len(node.inputs):
+                ends.setdefault((node.id, link.target_slot), []).append(link.id)
+        for (id, slot), links in ends.items():
+            node = scope.nodes[id]
+            socket = node.inputs[slot]
+            more = {"node": id, "title": node.title, "input": socket.name, "place": f"{where}links"}
             if socket.link in scope.links:
-                message = f"two links lead there, {socket.link} and {link.id}; the input names {socket.link}"
+                listed = ", ".join(map(str, links))
+                message = f"two links lead there, {socket.link} and {listed}; the input names {socket.link}"
                 self.notes.append(Problem(code="bad_link", message=message, **more))
-            else:
-                message = f"the link {link.id} leads there, and the input does not name it"
+            elif len(links) > 1:
+                message = f"two links lead there, {links[0]} and {links[1]}, and the input names neither"
+                self.problems.add("bad_link", message, **more)
+            elif socket.link is None:
+                message = f"the link {links[0]} leads there, and the input does not name it"
                 self.problems.add("bad_link", message, **more)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..errors import Problems, shown
 from ..schema import WidgetValue
 from .document import ENTRY, Document, EditorNode, Scope
-from .groups import scope_of
+from .groups import is_group, scope_of
 
 FORM_WORDS: Final = ("control_after_generate", "control_filter_list")
 """Widgets that only the editor has: what becomes of a seed after each run."""
@@ -116,11 +116,15 @@ class Frame:
             for name, value in named.items():
                 if (border := self.border(name)) is not None:
                     self.values[border] = value
-        elif host.values:
+        elif host.values and not is_group(host.type):
             slots = [i for i in range(len(self.scope.inputs)) if self.widget(i) is not None]
             if len(host.values) > len(slots):
                 message = f"the subgraph has {len(slots)} inputs with widgets, and the file {len(host.values)} values"
-                more = {"node": self.path[:-1], "title": self.within, "got": shown([*host.values])}
+                more = {
+                    "node": self.path[:-1],
+                    "title": self.within,
+                    "got": ", ".join(shown(value, 20) for value in host.values[:12]),
+                }
                 self.problems.add("unnamed_values", message, **more)
             self.values |= {i: v for i, v in zip(slots, host.values, strict=False) if v is not None}
         for entry in _dicts(host.properties.get("proxyWidgetErrorQuarantine")):
