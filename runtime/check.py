@@ -156,7 +156,7 @@ class _Check(NodeCheck):
                     waiting.append(source)
         for id, use in nodes.items():
             if id not in needed:
-                self.note("idle_node", "nothing that is saved or shown needs this node; it was left out", use)
+                self.notice("idle_node", "nothing that is saved or shown needs this node; it was left out", use)
         kept = [p for p in self.problems.listed if p.node in needed or p.node not in nodes]
         self.problems = Problems(kept, self.problems.unlisted)
         self.graph = replace(self.graph, nodes={id: use for id, use in nodes.items() if id in needed})

@@ -69,7 +69,7 @@ class NodeCheck:
             more |= {"node": use.id, "title": use.shown}
         self.problems.add(code, message, **more)
 
-    def note(self, code: str, message: str, use: NodeUse, input: str = "") -> None:
+    def notice(self, code: str, message: str, use: NodeUse, input: str = "") -> None:
         """Say what was left out."""
         if len(self.notes) < PROBLEMS:
             self.notes.append(Problem(code=code, message=message, node=use.id, title=use.shown, input=input))
@@ -121,7 +121,7 @@ class NodeCheck:
             if port is None:
                 if self.tolerant:
                     self.left_out.setdefault(use.id, set()).add(name)
-                    self.note("unknown_input", f"{use.type} has no such input; it was left out", use, name)
+                    self.notice("unknown_input", f"{use.type} has no such input; it was left out", use, name)
                     continue
                 names, hint = self.near(name, ports), "Its inputs: " + (", ".join(ports) or "none") + "."
                 self.bad("unknown_input", f'{use.type} has no input "{name}"', use, input=name, names=names, hint=hint)
@@ -149,7 +149,7 @@ class NodeCheck:
                     links.pop(name, None)
                     values |= {name: entry.defaults[name]} if name in entry.defaults else {}
                     chosen = f"{under.choice} = {values[under.choice]!r}"
-                    self.note("unused_input", f"it does not count with {chosen}; it was left out", use, name)
+                    self.notice("unused_input", f"it does not count with {chosen}; it was left out", use, name)
                     continue
                 wanted = " or ".join(f'"{value}"' for value in under.values)
                 message = f'"{name}" is used only if "{under.choice}" is {wanted}'

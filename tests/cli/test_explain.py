@@ -24,7 +24,7 @@ def raised() -> Iterator[str]:
                     continue
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 code = next((k.value for k in call.keywords if k.arg == "code"), None)
-                if name in ("bad", "add", "_problem", "Misfit", "_wrong") and call.args:
+                if name in ("bad", "add", "notice", "_problem", "Misfit", "_wrong") and call.args:
                     code = call.args[0]
                 if isinstance(code, ast.Constant) and re.fullmatch(r"[a-z]+(_[a-z]+)*", str(code.value)):
                     yield ("bad_" if name == "_wrong" else "") + str(code.value)

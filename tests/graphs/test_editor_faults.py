@@ -149,7 +149,7 @@ def codes(flat: Graph) -> list[str]:
 
 
 EMPTY = {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}}
-SAVE = {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}}
+SAVE: dict[str, Any] = {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}}
 IDLE = {"class_type": "ImageInvert", "inputs": {}}
 API: dict[str, Any] = {"1": EMPTY, "2": SAVE}
 
