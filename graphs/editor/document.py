@@ -113,7 +113,7 @@ class _Parser:
         self.problems, self.source = problems, source
         self.notes: list[Problem] = []
 
-    def bad(self, message: str, place: str, got: Any = None, code: str = "bad_graph", **more: str) -> None:
+    def bad(self, message: str, place: str, got: Any = None, code: str = "bad_graph", **more: Any) -> None:
         self.problems.add(code, message, place=place, got="" if got is None else shown(got), **more)
 
     def document(self, document: Mapping[str, Any]) -> Document:
@@ -180,7 +180,7 @@ class _Parser:
         for (id, slot), links in ends.items():
             node = scope.nodes[id]
             socket = node.inputs[slot]
-            more = {"node": id, "title": node.title, "input": socket.name, "place": f"{where}links"}
+            more: dict[str, Any] = {"node": id, "title": node.title, "input": socket.name, "place": f"{where}links"}
             if socket.link in scope.links:
                 listed = ", ".join(map(str, links))
                 message = f"two links lead there, {socket.link} and {listed}; the input names {socket.link}"

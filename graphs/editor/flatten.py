@@ -134,6 +134,6 @@ class _Flattening:
             self.bad("bad_value", frame, node, str(e), name, got=shown(value))
             return BAD
 
-    def bad(self, code: str, frame: Frame, node: EditorNode, message: str, input: str = "", **more: str) -> None:
+    def bad(self, code: str, frame: Frame, node: EditorNode, message: str, input: str = "", **more: Any) -> None:
         title = " / ".join(filter(None, (frame.within, node.title or node.type)))
         self.problems.add(code, message, node=frame.flat(node.id), title=title, input=input, **more)

@@ -120,7 +120,7 @@ class Frame:
             slots = [i for i in range(len(self.scope.inputs)) if self.widget(i) is not None]
             if len(host.values) > len(slots):
                 message = f"the subgraph has {len(slots)} inputs with widgets, and the file {len(host.values)} values"
-                more = {
+                more: dict[str, Any] = {
                     "node": self.path[:-1],
                     "title": self.within,
                     "got": ", ".join(shown(value, 20) for value in host.values[:12]),

@@ -126,7 +126,7 @@ def _split(host: EditorNode, nodes: Mapping[str, EditorNode], problems: Problems
     if sum(counts) != len(host.values):
         message = f"the group node has {sum(counts)} values inside, and the file gives it {len(host.values)}"
         hint = "In ComfyUI's editor turn it into a subgraph, and save."
-        more = {
+        more: dict[str, Any] = {
             "node": host.id,
             "title": host.title or host.type,
             "got": ", ".join(shown(value, 20) for value in host.values[:12]),
