@@ -16,7 +16,7 @@ from PIL import Image
 
 import pipegraph as pg
 from pipegraph.folders import memory_inputs
-from pipegraph.in_memory import KEPT, kept
+from pipegraph.in_memory import KEEP_SECONDS, stored
 from pipegraph.models import paths
 from pipegraph.models.media.image_read import read_picture
 
@@ -57,7 +57,7 @@ def test_levels_come_in_as_they_are(channels: int, high: int, count: int) -> Non
     levels, colours, mask = picture(channels, high=high, count=count)
     as_floats = torch.from_numpy(levels.astype(np.float32) / np.float32(high))
     for value in (levels, as_floats, as_floats.numpy().astype(np.float64)):
-        got_colours, got_mask = read_picture(paths.resolve("input", kept(value)))
+        got_colours, got_mask = read_picture(paths.resolve("input", stored(value)))
         assert torch.equal(got_colours, colours)
         torch.testing.assert_close(got_mask, mask, rtol=0, atol=6e-8)
     assert len([*memory_inputs().iterdir()]) == 1, "the same levels are one file"
@@ -66,16 +66,16 @@ def test_levels_come_in_as_they_are(channels: int, high: int, count: int) -> Non
 def test_equal_frames_of_a_batch_stay_apart() -> None:
     batch = np.repeat(bytes_of(1, 4, 4, 4), 3, axis=0)
     batch[2, ..., 3] ^= 1
-    colours, mask = read_picture(paths.resolve("input", kept(batch)))
+    colours, mask = read_picture(paths.resolve("input", stored(batch)))
     assert len(colours) == 3 and torch.equal(mask[0], mask[1]) and not torch.equal(mask[1], mask[2])
 
 
 def test_other_floats_are_rounded_to_16_bits() -> None:
     values = torch.rand(7, 9, 3, generator=torch.Generator().manual_seed(1))
-    colours, _ = read_picture(paths.resolve("input", kept(values)))
+    colours, _ = read_picture(paths.resolve("input", stored(values)))
     assert 0 < float((colours[0] - values).abs().max()) <= 1 / 131070 + 6e-8
     half = values.to(torch.bfloat16)
-    assert torch.allclose(read_picture(paths.resolve("input", kept(half)))[0][0], half.float(), rtol=0, atol=1e-5)
+    assert torch.allclose(read_picture(paths.resolve("input", stored(half)))[0][0], half.float(), rtol=0, atol=1e-5)
 
 
 def images() -> list[Any]:
@@ -92,7 +92,7 @@ def images() -> list[Any]:
 @pytest.mark.parametrize("image", images())
 def test_a_pil_image_is_what_its_file_is(image: Image.Image, tmp_path: Path) -> None:
     image.save(file := tmp_path / "x.png")
-    for got, wanted in zip(read_picture(paths.resolve("input", kept(image))), read_picture(file), strict=True):
+    for got, wanted in zip(read_picture(paths.resolve("input", stored(image))), read_picture(file), strict=True):
         assert torch.equal(got, wanted)
 
 
@@ -101,7 +101,7 @@ def test_a_pil_image_is_turned_upright(tmp_path: Path) -> None:
     exif[0x0112] = 6
     Image.fromarray(bytes_of(5, 8, 3)).save(file := tmp_path / "x.png", exif=exif)
     with Image.open(file) as image:
-        got, _ = read_picture(paths.resolve("input", kept(image)))
+        got, _ = read_picture(paths.resolve("input", stored(image)))
     assert got.shape[1:3] == (8, 5) and torch.equal(got, read_picture(file)[0])
 
 
@@ -182,13 +182,13 @@ def test_a_cache_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_old_pictures_go_when_a_new_one_comes() -> None:
-    old, used = kept(bytes_of(2, 2)), kept(bytes_of(2, 3))
-    folder, long_ago = memory_inputs(), time.time() - KEPT - 60
+    old, used = stored(bytes_of(2, 2)), stored(bytes_of(2, 3))
+    folder, long_ago = memory_inputs(), time.time() - KEEP_SECONDS - 60
     for name in (old, used):
         os.utime(folder / name.removeprefix("memory/"), (long_ago, long_ago))
     levels = np.asarray(Image.open(folder / used.removeprefix("memory/")))
-    assert kept(levels) == used, "given again: it is kept"
-    new = kept(bytes_of(3, 3))
+    assert stored(levels) == used, "given again: it is kept"
+    new = stored(bytes_of(3, 3))
     assert {f"memory/{path.name}" for path in folder.iterdir()} == {used, new}
 
 

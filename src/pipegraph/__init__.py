@@ -1,4 +1,4 @@
-"""Typed graphs of generative media: a JSON graph goes in, media come out.
+"""Typed graphs of generative media: run JSON graphs of language, image and video models.
 
     import pipegraph as pg
 
@@ -80,7 +80,7 @@ _ERRORS = {"Cancelled", "DeclarationError", "GraphError", "PipegraphError", "Pro
 
 
 def _version() -> str:
-    """The version that is installed, or that of the checkout if none is."""
+    """The installed version, or that of the checkout."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

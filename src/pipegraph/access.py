@@ -1,7 +1,7 @@
-"""Which files a run may read besides those in the folders of models and inputs, and where its names lead.
+"""Files that a run may read besides the folders of models and inputs, and the resolved names.
 
-Standard library only; every folder may import it. A graph is checked, planned and run under one ``Access``, so what is
-allowed ends with the run, and a name means the same file when it is checked, hashed and read.
+Standard library only; every folder may import it. A graph is checked, planned and run under one ``Access``, so
+permissions end with the run, and a name means the same file when it is checked, hashed and read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pipegraph.context import holding
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one run may read."""
+    """Files that one run may read."""
 
     allowed: frozenset[Path] = frozenset()
-    """Files and folders that the user named, links followed; what lies below them may be read too."""
+    """Files and folders that the user named, links resolved; includes everything below them."""
     resolved: dict[tuple[str, str], Path] = field(default_factory=dict, repr=False, compare=False)
-    """(kind, name) -> the file or folder it was resolved to. A later look-up gives the same one."""
+    """(kind, name) -> resolved file or folder; later look-ups give the same."""
 
     @classmethod
     def to(cls, *paths: str | os.PathLike[str]) -> Access:
@@ -34,10 +34,10 @@ _current: ContextVar[Access | None] = ContextVar("pipegraph.access", default=Non
 
 
 def granted(access: Access) -> AbstractContextManager[None]:
-    """Look names up under ``access``, in this thread."""
+    """Resolve names with ``access`` in this thread."""
     return holding(_current, access)
 
 
 def current() -> Access:
-    """The access of the run that goes on in this thread; none to anything named outside a run."""
+    """The access of the current run in this thread; empty outside a run."""
     return _current.get() or Access()

@@ -34,7 +34,7 @@ from pipegraph.runtime.run import Result, Runner
 
 __all__ = ["Result", "Workflow", "catalog", "default_device", "load", "runner"]
 HASHED_BYTES = 100_000_000
-"""Files that are smaller are hashed without a word."""
+"""Smaller files are hashed without an event."""
 DTYPES = ("auto", "fp32", "fp16", "bf16")
 QUANTIZE = ("none", "q8", "fp8", "w4")
 
@@ -44,7 +44,7 @@ def runner() -> Runner:
     """The runner of this process: all workflows share its cache, so a model is loaded once.
 
     Raises:
-        GraphError: ``PIPEGRAPH_CACHE_MEMORY`` is no size.
+        GraphError: ``PIPEGRAPH_CACHE_MEMORY`` is not a size.
     """
     try:
         return Runner()
@@ -62,16 +62,16 @@ def default_device() -> str:
 
 
 def catalog(nodes: str | Path | Iterable[str | Path] = ()) -> Catalog:
-    """The node library with further files and folders of nodes, or one.
+    """The node library, with one or more further files or folders of nodes.
 
     Raises:
-        GraphError: a file that was named does not load. Installed packs that do not are in ``broken`` instead.
+        GraphError: a given file fails to load. Installed packs that fail are in ``broken`` instead.
     """
-    found = Catalog.load([Path(p) for p in ([nodes] if isinstance(nodes, str | Path) else nodes)])
-    named = [pack for pack in found.broken if Path(pack.source).is_absolute()]
+    library = Catalog.load([Path(p) for p in ([nodes] if isinstance(nodes, str | Path) else nodes)])
+    named = [pack for pack in library.broken if Path(pack.source).is_absolute()]
     if named:
         raise GraphError(Problem(code="broken_nodes", message=p.error, place=p.source) for p in named)
-    return found
+    return library
 
 
 class Workflow:
@@ -104,16 +104,16 @@ class Workflow:
 
     @property
     def made_with(self) -> Mapping[str, Any]:
-        """Settings of the run that made the picture the graph was read from; a run takes those that are None here."""
+        """Settings of the run that made the picture of the graph; defaults for settings that are None."""
         return self.graph.origin.settings if self.graph.origin else {}
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The graph's inputs and their defaults; None where a value must be given or is drawn."""
+        """The graph's inputs and their defaults; None for required inputs and drawn seeds."""
         return {name: port.default for name, port in self.graph.inputs.items()}
 
     def check(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> CheckedGraph:
-        """Compare the graph and these values with the node library; arguments as for ``run``.
+        """Check the graph and these values against the node library; arguments as for ``run``.
 
         Raises:
             GraphError: with every problem.
@@ -121,19 +121,19 @@ class Workflow:
         if overrides is not None and not isinstance(overrides, Mapping):
             names = ", ".join(self.graph.inputs) or "none"
             raise TypeError(f"give inputs of the graph by name ({names}), those of nodes as {{'node.input': value}}")
-        graph, given, changed = self.graph, inputs, dict(overrides or {})
-        if any(map(is_picture, [*given.values(), *changed.values()])):
-            graph, given, changed = named(graph, self.catalog, given, changed)
-        paths = [value for value in [*given.values(), *changed.values()] if isinstance(value, Path)]
+        graph, values, changed = self.graph, inputs, dict(overrides or {})
+        if any(map(is_picture, [*values.values(), *changed.values()])):
+            graph, values, changed = named(graph, self.catalog, values, changed)
+        paths = [value for value in [*values.values(), *changed.values()] if isinstance(value, Path)]
         access = Access.to(*self.allow, *paths)
-        return check(graph, self.catalog, _plain(given), overrides=_plain(changed), access=access)
+        return check(graph, self.catalog, _plain(values), overrides=_plain(changed), access=access)
 
     def plan(self, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Plan:
-        """What would run, in which order; arguments as for ``run``."""
+        """The plan of a run; arguments as for ``run``."""
         return self._plan(overrides, inputs, "")
 
     def _plan(self, overrides: Mapping[str, Any] | None, inputs: Mapping[str, Any], run_id: str) -> Plan:
-        """The plan of a run; large files that are hashed for it are told as events."""
+        """The plan of a run, with events for large files that are hashed."""
         start = time.perf_counter()
 
         def reading(path: Path, size: int) -> None:
@@ -150,12 +150,12 @@ class Workflow:
 
         Args:
             overrides: Other inputs of nodes, ``{"node.input": value}``.
-            inputs: Values of the graph's inputs. A text is looked up as a name where a file is meant; a
-                ``pathlib.Path`` may lie anywhere; a picture may be a PIL image, a numpy array or a tensor, with
-                channels last, of uint8, uint16 or floating point from 0 to 1.
+            inputs: Values of the graph's inputs. For a file, a string is resolved as a name, and a ``pathlib.Path`` may
+                be anywhere; an image may be a PIL image, a numpy array or a tensor, channels last, of uint8, uint16 or
+                floating point in 0..1.
 
         Raises:
-            GraphError: the graph or the values are wrong; nothing was run.
+            GraphError: the graph or the values are invalid; nothing was run.
             RunError: a node failed.
             Cancelled: ``cancel`` was called, or Ctrl-C pressed.
         """
@@ -203,12 +203,12 @@ class Workflow:
                 continue
 
     def settings(self) -> Settings:
-        """What decides about numbers besides the graph; GraphError if this machine does not have it."""
-        made = self.made_with
-        device = _device(self.device) if self.device else _device_like(made.get("device", "auto"))
-        kernels = _kernels(self.kernels) if self.kernels is not None else _kernels_like(made.get("kernels", {}))
-        dtype = self.dtype or _among(DTYPES, made.get("dtype"))
-        quantize = self.quantize if self.quantize is not None else _among(QUANTIZE, made.get("quantize"))
+        """Settings that affect numerical results; GraphError if this machine does not support them."""
+        recorded = self.made_with
+        device = _device(self.device) if self.device else _device_like(recorded.get("device", "auto"))
+        kernels = _kernels(self.kernels) if self.kernels is not None else _kernels_like(recorded.get("kernels", {}))
+        dtype = self.dtype or _among(DTYPES, recorded.get("dtype"))
+        quantize = self.quantize if self.quantize is not None else _among(QUANTIZE, recorded.get("quantize"))
         return Settings(device, dtype, kernels, "" if quantize == "none" else quantize, _threads())
 
 
@@ -225,28 +225,27 @@ def load(
     save: bool = True,
     on_event: Callable[[Event], None] | None = None,
 ) -> Workflow:
-    """Read a graph and make it ready to run.
+    """Load a graph as a workflow.
 
-    A picture or video is run with the settings it was made with, as far as this machine has them; one that is given
-    wins. ``Result.warnings`` names every setting, file and package version that differs from those of its first run.
+    A picture or video runs with the settings it was made with, as far as this machine supports them; arguments take
+    precedence. ``Result.warnings`` names each setting, file and package version that differs from the first run.
 
     Args:
-        source: A path to a graph or to a picture that holds one, the name of a ready-made graph, or the document.
-        nodes: A Python file or a folder of them with further nodes, or several. Their code is run.
-        out: Folder for what is saved.
-        device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...; None: as a picture was made, else
-            ``auto``. The same for the next three.
+        source: Path to a graph or to a picture with one, name of a ready-made graph, or the document.
+        nodes: Python files or folders with further nodes. Their code is run.
+        out: Output folder.
+        device: ``auto`` (a CUDA GPU if there is one), ``cpu``, ``cuda:1``, ...; None: as recorded in the
+            picture, else ``auto``. The same for the next three.
         dtype: ``auto`` (as suits device and model), ``fp32``, ``fp16`` or ``bf16``.
         kernels: Back ends to use, such as ``attention=torch,linear=torch``.
-        quantize: Keep the weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized while they are
-            loaded; fragile layers and what a file has quantized stay as they are. ``none``: weights as in their files.
+        quantize: Weights of models and text encoders as ``q8``, ``fp8`` or ``w4``, quantized on loading, except fragile
+            layers and weights that are quantized already. ``none``: weights as in their files.
         allow: Files and folders that the graph may name, besides those of models and inputs.
-        save: False: run only what the graph's outputs need, without the nodes that save or show something.
+        save: False: run only what the graph's outputs need, without nodes that save or show.
         on_event: Called with every event of a run.
 
     Raises:
-        GraphError: the file is wrong, told with everything else that is wrong with the graph; or a file of nodes does
-            not load.
+        GraphError: the file is invalid, with every problem of the graph; or a file of nodes does not load.
     """
     shared: dict[str, Any] = {
         "out": out,
@@ -260,12 +259,12 @@ def load(
     }
     graph, library = load_graph(source, partial=True), catalog(nodes)
     if graph.problems:
-        examine(graph, library)  # raises: the file is told with everything else that is wrong with the graph
+        examine(graph, library)  # raises with every problem of the graph
     return Workflow(graph, library, **shared)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not of JSON's types becomes so: paths, and numbers and texts of other libraries and of subclasses."""
+    """Convert values to JSON types: paths, and numbers and strings of other libraries and of subclasses."""
     return {name: value if type(value) in (str, int, float, bool) else _json(value) for name, value in values.items()}
 
 
@@ -284,7 +283,7 @@ def _json(value: Any) -> Any:
 
 
 def _device(name: str) -> str:
-    """A device that is there, with its number; ``auto`` is the default one."""
+    """An available device with its index; ``auto`` is the default device."""
     if name == "auto":
         return default_device()
     import torch
@@ -298,7 +297,7 @@ def _device(name: str) -> str:
 
 
 def _device_like(kind: str) -> str:
-    """A device of this class, such as ``cuda``; the default one where this machine has none."""
+    """A device of this type, e.g. ``cuda``; the default device if there is none."""
     try:
         return _device(kind)
     except GraphError:
@@ -306,7 +305,7 @@ def _device_like(kind: str) -> str:
 
 
 def _among(names: Sequence[str], recorded: str | None) -> str:
-    """What a picture was made with, if it is one of the names; else the first of them."""
+    """The recorded name if it is known, else the first name."""
     return recorded if recorded and recorded in names else names[0]
 
 
@@ -317,7 +316,7 @@ def _threads() -> int:
 
 
 def _writable(out: Path) -> None:
-    """Find out before the work is done whether its results can be saved."""
+    """Check before the run that results can be saved."""
     try:
         check_folder(out)
     except (OSError, ValueError) as error:
@@ -326,7 +325,7 @@ def _writable(out: Path) -> None:
 
 
 def _kernels(choices: str) -> dict[str, str]:
-    """Back ends asked for here, over those of the environment."""
+    """Requested back ends, over those of the environment."""
     if not choices and not os.environ.get("PIPEGRAPH_KERNELS"):
         return {}
     from pipegraph.kernels import dispatch
@@ -340,15 +339,15 @@ def _kernels(choices: str) -> dict[str, str]:
 
 
 def _kernels_like(recorded: Mapping[str, Any]) -> dict[str, str]:
-    """Back ends that a picture was made with, over those of the environment; the latter alone if they are not here."""
+    """Recorded back ends, over those of the environment; the latter alone if they are not available."""
     try:
         return _kernels(",".join(f"{op}={backend}" for op, backend in recorded.items()))
     except GraphError:
         return _kernels("")
 
 
-def _wrong(what: str, got: str, wanted: str, why: str = "") -> GraphError:
+def _wrong(setting: str, got: str, wanted: str, why: str = "") -> GraphError:
     hint = f"{why[:1].upper()}{why[1:]}" if why else ""
     return GraphError(
-        [Problem(code=f"bad_{what}", message=f"{what} cannot be used", got=got, wanted=wanted, hint=hint)]
+        [Problem(code=f"bad_{setting}", message=f"{setting} cannot be used", got=got, wanted=wanted, hint=hint)]
     )

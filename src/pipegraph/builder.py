@@ -27,7 +27,7 @@ from pipegraph.graphs.schema import VERSION
 from pipegraph.runtime.spec import PLAIN_TYPES, NodeSpec
 
 Kind_co = TypeVar("Kind_co", covariant=True)
-"""Wire types as ``Literal`` of their names: what an output gives, or all that an input takes."""
+"""Wire types as ``Literal`` of their names: the type of an output, or all types of an input."""
 
 
 class Output(Generic[Kind_co]):
@@ -48,7 +48,7 @@ class Input:
 class Node:
     """A node of a graph under construction. Its outputs are attributes, or items by name or number.
 
-    One that has a single output can itself be connected.
+    A node with a single output can be connected itself.
     """
 
     def __init__(self, graph: Builder, id: str, spec: NodeSpec) -> None:
@@ -89,9 +89,9 @@ class Builder:
         """An empty graph.
 
         Args:
-            title: For people.
+            title: Title for display.
             description: What the graph is for.
-            nodes: A Python file or a folder of them with further nodes, or several. Their code is run.
+            nodes: Python files or folders with further nodes. Their code is run.
         """
         self._packs = nodes if isinstance(nodes, str | Path) else [*nodes]
         self._catalog = catalog(self._packs)
@@ -116,16 +116,16 @@ class Builder:
 
         Args:
             name: Its name.
-            default: Its default; left out: it must be given.
-            type: ``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``; that of the default if left out.
-            description: For people.
+            default: Default value; required if left out.
+            type: ``STRING``, ``INT``, ``FLOAT``, ``BOOLEAN`` or ``COMBO``; the type of the default if left out.
+            description: Description for display.
             min: Least number.
             max: Greatest number.
-            choices: Texts to choose from.
-            multiline: A text that is written in several lines, such as a prompt.
+            choices: Legal texts.
+            multiline: A text of several lines, such as a prompt.
 
         Raises:
-            ValueError: the name is taken, or neither type nor default tells the type.
+            ValueError: the name is taken, or the type is unknown.
         """
         if name in self._inputs:
             raise ValueError(f"the graph has an input {name!r} already")
@@ -134,8 +134,8 @@ class Builder:
             raise ValueError(f"the type of input {name!r} is not known: give type='STRING', 'INT', 'FLOAT', ...")
         facts = {"default": default, "description": description, "min": min, "max": max, "multiline": multiline}
         facts["choices"] = None if choices is None else [*choices]
-        kept = {k: v for k, v in facts.items() if v not in (None, "", False) or (k == "default" and v is not ...)}
-        self._inputs[name] = {"type": kind} | {k: v for k, v in kept.items() if v is not ...}
+        declared = {k: v for k, v in facts.items() if v not in (None, "", False) or (k == "default" and v is not ...)}
+        self._inputs[name] = {"type": kind} | {k: v for k, v in declared.items() if v is not ...}
         return Input(self, name)
 
     def output(self, name: str, value: Node | Output[Any]) -> None:
@@ -148,16 +148,16 @@ class Builder:
         """Add a node.
 
         Args:
-            type: Its name in ``pipegraph nodes``.
-            inputs: Inputs by name, for names that are no words of Python, such as ``format.codec``.
-            id: Its id in the file; made of its type if left out.
-            title: For people.
-            more: Inputs by name: outputs of nodes, inputs of the graph, values; a mapping is an input that grows.
+            type: Name in ``pipegraph nodes``.
+            inputs: Inputs by name, for names that are no Python identifiers, such as ``format.codec``.
+            id: Id in the file; derived from the type if left out.
+            title: Title for display.
+            more: Inputs by name: outputs of nodes, inputs of the graph, values; a mapping for a growing input.
 
         Raises:
-            LookupError: there is no such node.
-            ValueError: the id is taken, or a value is of another graph.
-            TypeError: a node of several outputs is connected, and not one of them.
+            LookupError: unknown node.
+            ValueError: the id is taken, or a value belongs to another graph.
+            TypeError: a node with several outputs is connected instead of one of them.
         """
         spec = self._catalog[type]
         if id in self._nodes:
@@ -211,7 +211,7 @@ class Builder:
         return id
 
     def _flat(self, inputs: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-        """The inputs as the file has them; those of a mapping are called ``name.key``."""
+        """Inputs as in the file; entries of a mapping are called ``name.key``."""
         for name, value in inputs.items():
             if isinstance(value, Mapping):
                 yield from ((f"{name}.{key}", self._value(each)) for key, each in value.items())

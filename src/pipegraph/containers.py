@@ -1,7 +1,7 @@
 """Walk through media files part by part: boxes of MP4, elements of Matroska, chunks of RIFF and PNG.
 
-What a part holds is skipped, so long files cost nothing. A file has a budget of ``MEDIA_PARTS`` parts: when it is used
-up, every walk through the file ends. Standard library only.
+Contents are skipped, so long files cost nothing. A file has a budget of ``MEDIA_PARTS`` parts; then every walk through
+the file ends. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEGMENT: Final = b"\x18\x53\x80\x67"
 
 
 class Part(NamedTuple):
-    """A piece of a file: where its contents begin and end. A part of a file that is cut may end behind the file."""
+    """A part of a file: start and end of its contents. In a truncated file, the end may be beyond the file."""
 
     kind: bytes
     start: int
@@ -31,7 +31,7 @@ Walk = Callable[["Source", int, int], Iterator[Part]]
 
 
 class Source:
-    """An open file that is read in places, and how many of its parts may still be looked at."""
+    """An open file with random access, and the number of parts that may still be read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -39,18 +39,18 @@ class Source:
         self.parts_left = MEDIA_PARTS
 
     def read(self, at: int, size: int) -> bytes:
-        """So many bytes from a place on; none if the file lacks some, or if they are more than ``TEXT_BYTES``."""
+        """``size`` bytes at an offset; empty beyond the file or above ``TEXT_BYTES``."""
         if not 0 <= size <= min(TEXT_BYTES, self.size - at):
             return b""
         self._file.seek(at)
         return self._file.read(size)
 
     def number(self, at: int, size: int) -> int:
-        """A big-endian number of so many bytes; 0 behind the end of the file."""
+        """A big-endian number of ``size`` bytes; 0 beyond the file."""
         return int.from_bytes(self.read(at, size), "big")
 
     def find(self, mark: bytes, at: int) -> int:
-        """The first place of ``mark`` from a place on; -1 if it is not there."""
+        """The first offset of ``mark`` from an offset on; -1 if absent."""
         while at < self.size:
             block = self.read(at, min(_BLOCK, self.size - at))
             if (place := block.find(mark)) >= 0:
@@ -59,13 +59,13 @@ class Source:
         return -1
 
     def take_part(self) -> bool:
-        """Whether one more part may be looked at."""
+        """Whether one more part may be read."""
         self.parts_left -= 1
         return self.parts_left >= 0
 
 
 def boxes(source: Source, at: int, end: int) -> Iterator[Part]:
-    """The boxes of MP4 and QuickTime between two places (ISO 14496-12)."""
+    """The boxes of MP4 and QuickTime in a range (ISO 14496-12)."""
     while at + 8 <= end and source.take_part():
         head = source.read(at, 16) or source.read(at, 8)
         if len(head) < 8:
@@ -81,7 +81,7 @@ def boxes(source: Source, at: int, end: int) -> Iterator[Part]:
 
 
 def elements(source: Source, at: int, end: int) -> Iterator[Part]:
-    """The elements of Matroska between two places (RFC 8794); one of unknown size reaches to the end."""
+    """The elements of Matroska in a range (RFC 8794); one of unknown size extends to the end."""
     while at < end and source.take_part():
         head = source.read(at, min(12, source.size - at))
         id_length = _ebml_length(head[:1])
@@ -95,12 +95,12 @@ def elements(source: Source, at: int, end: int) -> Iterator[Part]:
 
 
 def _ebml_length(first: bytes) -> int:
-    """How many bytes a number of EBML takes, from its first byte: 1 to 8; 0 if it is none."""
+    """Length in bytes of an EBML number, from its first byte: 1 to 8; 0 if invalid."""
     return 9 - first[0].bit_length() if first and first[0] else 0
 
 
 def riff_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
-    """The chunks of WebP, WAV and AVI between two places."""
+    """The chunks of WebP, WAV and AVI in a range."""
     while at + 8 <= end and source.take_part():
         head = source.read(at, 8)
         if not head:
@@ -111,7 +111,7 @@ def riff_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
 
 
 def png_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
-    """The chunks of PNG between two places (PNG specification, 5.3); a checksum of 4 bytes follows each."""
+    """The chunks of PNG in a range (PNG specification, 5.3), each followed by a checksum of 4 bytes."""
     while at + 12 <= end and source.take_part():
         head = source.read(at, 8)
         if not head:
@@ -122,7 +122,7 @@ def png_chunks(source: Source, at: int, end: int) -> Iterator[Part]:
 
 
 def jpeg_segments(source: Source) -> Iterator[Part]:
-    """The segments of JPEG up to the one where pixels begin (ITU-T T.81, B.1.1)."""
+    """The segments of JPEG up to the pixel data (ITU-T T.81, B.1.1)."""
     at = 2
     while source.take_part() and len(head := source.read(at, 4)) == 4 and head[0] == 0xFF:
         stop = at + 2 + int.from_bytes(head[2:], "big")
@@ -133,9 +133,9 @@ def jpeg_segments(source: Source) -> Iterator[Part]:
 
 
 def gif_parts(source: Source) -> Iterator[Part]:
-    """Extensions (``!`` and their label) and pictures (``,``) of a GIF (GIF89a).
+    """Extensions (``!`` and their label) and frames (``,``) of a GIF (GIF89a).
 
-    An extension's part is its blocks; a picture's begins with its place and size, before a table of colours and blocks.
+    An extension's part is its blocks; a frame's starts with position and size, before a colour table and blocks.
     """
     at = 13 + _gif_colours(source.read(10, 1))
     while source.take_part() and (mark := source.read(at, 1)):
@@ -154,7 +154,7 @@ def gif_parts(source: Source) -> Iterator[Part]:
 
 
 def gif_data(blocks: bytes) -> bytes:
-    """What blocks of up to 255 bytes hold, each behind its length."""
+    """Concatenate data blocks of up to 255 bytes, each after its length."""
     pieces, at = [], 0
     while at < len(blocks):
         pieces.append(blocks[at + 1 : at + 1 + blocks[at]])
@@ -163,12 +163,12 @@ def gif_data(blocks: bytes) -> bytes:
 
 
 def _gif_colours(flags: bytes) -> int:
-    """Bytes of a table of colours."""
+    """Bytes of a colour table."""
     return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
 
 
 def inside(walk: Walk, source: Source, part: Part, *kinds: bytes) -> Iterator[Part]:
-    """Parts that lie in parts that lie in ``part``, by their kinds from the outside in."""
+    """Nested parts of ``part``, by their kinds from outer to inner."""
     for inner in walk(source, part.start, min(part.stop, source.size)):
         if inner.kind == kinds[0]:
             if len(kinds) == 1:

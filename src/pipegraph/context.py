@@ -1,4 +1,4 @@
-"""Context variables that hold a value inside a ``with``. Standard library only; every folder may import it."""
+"""Set context variables inside a ``with``. Standard library only; every folder may import it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @contextmanager
 def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Give a context variable a value inside a ``with``, in this thread (context) only; then its old value again."""
+    """Set a context variable inside a ``with``, in this thread (context) only; then restore it."""
     token = variable.set(value)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Folders for what pipegraph keeps between runs. Every folder may import it."""
+"""Folders for data that pipegraph keeps between runs. Every folder may import it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 MEMORY: Final = "memory/"
-"""Names of pictures that were given in memory begin so."""
+"""Prefix of names of images that were passed in memory."""
 
 
 def cache_folder() -> Path:
-    """Folder for what can be made again: ``$PIPEGRAPH_CACHE``, else the user's cache folder."""
+    """Folder for data that can be recreated: ``$PIPEGRAPH_CACHE``, else the user's cache folder."""
     if folder := os.environ.get("PIPEGRAPH_CACHE"):
         return Path(folder)
     from platformdirs import user_cache_path
@@ -20,5 +20,5 @@ def cache_folder() -> Path:
 
 
 def memory_inputs() -> Path:
-    """Folder of the pictures that programs gave in memory, whose names begin with ``MEMORY``."""
+    """Folder of images that programs passed in memory, with names that start with ``MEMORY``."""
     return cache_folder() / "inputs"

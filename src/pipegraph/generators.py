@@ -29,7 +29,7 @@ def converted(
 ) -> Generator[F, None, R]:
     """The events of a generator, converted, with the same result; each step is computed inside its own ``around()``.
 
-    No context is open while an event is passed on: whoever reads it runs outside of all of them, in the same thread.
+    No context is open while an event is yielded: its consumer runs outside of them, in the same thread.
     """
     while True:
         with around():

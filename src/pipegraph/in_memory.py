@@ -1,8 +1,8 @@
-"""Pictures in memory as inputs of a graph: PIL images, numpy arrays and tensors become PNG files.
+"""Images in memory as inputs of a graph: PIL images, numpy arrays and tensors become PNG files.
 
-A file lies in the cache folder and is named by what it shows, so that equal pictures are one input and a picture made
-from it can be run again. Values that are whole steps of 1/255 are kept in 8 bits; all others are rounded to the nearest
-of 65536 levels, which is off by at most 1/131070.
+A file is stored in the cache folder under the hash of its content, so that equal images are one input and a picture
+made from it can be run again. Multiples of 1/255 are stored in 8 bits; other values are rounded to the nearest of
+65536 levels, an error of at most 1/131070.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
     Levels = NDArray[np.uint8 | np.uint16]
 
-KEPT: Final = 7 * DAY
-"""Seconds that a picture is kept after it was last given."""
+KEEP_SECONDS: Final = 7 * DAY
+"""Seconds that an image is kept after its last use."""
 SHAPES: Final = "[H, W], [H, W, C] or [B, H, W, C] with 1 to 4 channels"
 VALUES: Final = "uint8, uint16, or floating point from 0 to 1"
 _DEEP: Final = {1: "gray16be", 2: "ya16be", 3: "rgb48be", 4: "rgba64be"}
-"""ffmpeg's names of PNG's colours with 16 bits, by the number of channels."""
+"""ffmpeg's pixel formats of 16-bit PNG, by number of channels."""
 
 
 class BadPicture(ValueError):
-    """A value is no picture that can be an input: what is wrong, what came, what was wanted, and what to do."""
+    """A value is no valid image: message, actual and expected value, and a hint."""
 
     def __init__(self, message: str, got: str = "", wanted: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -49,11 +49,11 @@ class BadPicture(ValueError):
 def named(
     graph: Graph, catalog: Catalog, inputs: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> tuple[Graph, dict[str, Any], dict[str, Any]]:
-    """The values of a call with the name of a file for each picture, and the graph with a problem for each bad one.
+    """Replace images in the values of a call by names of files; add a problem to the graph for each invalid image.
 
     Args:
-        graph: What is called.
-        catalog: The nodes there are.
+        graph: The graph.
+        catalog: The known nodes.
         inputs: Values of the graph's inputs.
         overrides: Other inputs of nodes, ``{"node.input": value}``.
     """
@@ -65,8 +65,8 @@ def named(
     def name(key: str, value: Any, takes: Mapping[str, bool]) -> Any:
         try:
             if takes.get(key):
-                return kept(value)
-            if key in takes:  # else the check tells that there is no such input
+                return stored(value)
+            if key in takes:  # else the check reports that there is no such input
                 raise BadPicture(
                     "it takes no picture", shown(value), hint="Pictures go where the file of a picture is named."
                 )
@@ -84,7 +84,7 @@ def named(
 
 
 def _takers(graph: Graph, catalog: Catalog) -> tuple[dict[str, bool], dict[str, bool]]:
-    """Whether each input takes the name of a file: those of the graph, and those of nodes as ``node.input``."""
+    """Whether each input takes an image file: inputs of the graph, and of nodes as ``node.input``."""
     of_graph, of_nodes = dict.fromkeys(graph.inputs, False), dict[str, bool]()
     for use in graph.nodes.values():
         if not (entry := catalog.entries.get(use.type)):
@@ -99,19 +99,19 @@ def _takers(graph: Graph, catalog: Catalog) -> tuple[dict[str, bool], dict[str, 
 
 
 def is_picture(value: object) -> bool:
-    """Whether a value is a PIL image, an array or a tensor, and no single number."""
+    """Whether a value is a PIL image, an array or a tensor with dimensions."""
     return _is_image(value) or len(getattr(value, "shape", ())) > 0
 
 
-def kept(value: Any) -> str:
-    """The name of a file that shows ``value``, which is written if it is not there.
+def stored(value: Any) -> str:
+    """Name of a file with the image ``value``, written if it does not exist.
 
     Args:
-        value: A PIL image (the frame it stands at, turned upright), a numpy array or a tensor; shapes as in
-            ``SHAPES``, numbers as in ``VALUES``.
+        value: A PIL image (its current frame, turned upright), a numpy array or a tensor; shapes as in ``SHAPES``,
+            numbers as in ``VALUES``.
 
     Raises:
-        BadPicture: it is none of these, or a batch that needs 16 bits.
+        BadPicture: an invalid image, or a batch that needs 16 bits.
         OSError: the file cannot be written.
     """
     levels = _levels(_pixels(_array(value)))
@@ -121,7 +121,7 @@ def kept(value: Any) -> str:
     try:
         os.utime(path)  # it is in use again
     except OSError:
-        sweep_old(path.parent, age=KEPT)
+        sweep_old(path.parent, age=KEEP_SECONDS)
         replace_file(path, _png(levels))
     return MEMORY + path.name
 
@@ -160,20 +160,20 @@ def _of_image(image: Image.Image) -> NDArray[Any]:
 
 
 def _pixels(array: NDArray[Any]) -> NDArray[Any]:
-    """The same as [B, H, W, C]."""
+    """The array as [B, H, W, C]."""
     import numpy as np
 
     shape = array.shape
-    got = f"{array.dtype} [{', '.join(map(str, shape))}]"
+    actual = f"{array.dtype} [{', '.join(map(str, shape))}]"
     if len(shape) == 2:
         array = array[None, ..., None]
     elif len(shape) == 3:
         array = array[None]
     if array.ndim != 4 or not 1 <= array.shape[-1] <= 4 or not array.size:
         hint = "Channels come last: .transpose(1, 2, 0) or .permute(1, 2, 0)." if _channels_first(shape) else ""
-        raise BadPicture("this is not the shape of a picture", got, SHAPES, hint)
+        raise BadPicture("this is not the shape of a picture", actual, SHAPES, hint)
     if array.size // array.shape[-1] > PICTURE_PIXELS:
-        raise BadPicture("the picture is too large", got, f"at most {PICTURE_PIXELS:,} pixels")
+        raise BadPicture("the picture is too large", actual, f"at most {PICTURE_PIXELS:,} pixels")
     return np.ascontiguousarray(array)
 
 
@@ -182,7 +182,7 @@ def _channels_first(shape: tuple[int, ...]) -> bool:
 
 
 def _levels(pixels: NDArray[Any]) -> Levels:
-    """Whole numbers of 8 bits if these hold the values exactly, else of 16."""
+    """Quantize to 8 bits if that is exact, else to 16."""
     import numpy as np
 
     if pixels.dtype == np.bool_:
@@ -206,7 +206,7 @@ def _levels(pixels: NDArray[Any]) -> Levels:
 
 
 def _png(levels: Levels) -> bytes:
-    """A PNG file of [B, H, W, C]; an animated one of several pictures."""
+    """A PNG file of images [B, H, W, C]; animated for several images."""
     import numpy as np
     from PIL import Image
 

@@ -72,7 +72,7 @@ def json_schema(catalog: Catalog) -> dict[str, Any]:
 
 
 def _escaped(id: str) -> str:
-    """A name as a part of a JSON pointer."""
+    """Escape a name for a JSON pointer."""
     return id.replace("~", "~0").replace("/", "~1").replace("%", "%25").replace(" ", "%20")
 
 
@@ -100,7 +100,7 @@ def _node(spec: NodeSpec) -> dict[str, Any]:
 
 
 def _input(port: Port) -> dict[str, Any]:
-    """A link; for plain types also a value or an input of the graph."""
+    """Schema of an input: a link; for plain types also a value or a graph input."""
     kinds = port.type.split(",")
     forms: list[Mapping[str, Any]] = [{"$ref": "#/$defs/link"}]
     if "*" in kinds:

@@ -1,4 +1,4 @@
-"""Import diffusers and transformers without what they pull in and a run does not use.
+"""Import diffusers and transformers without heavy packages that a run does not use.
 
 A cold run is mostly imports. Importing one network of diffusers imports all of them, then torch's compiler and peft;
 importing transformers imports SciPy for losses of training. While one of these libraries (``IMPORTERS``) imports such a
@@ -83,12 +83,12 @@ class _Finder(MetaPathFinder):
 
 
 def _root(name: str) -> str:
-    """Which of ``DEFERRED`` a module belongs to; empty if to none."""
+    """The package of ``DEFERRED`` that a module belongs to, or an empty string."""
     return next((root for root in DEFERRED if name == root or name.startswith(root + ".")), "")
 
 
 def _for_library(name: str) -> bool:
-    """Whether the code that asks for a module or a name of it is one of ``IMPORTERS``, and not the package itself."""
+    """Whether the importing code belongs to ``IMPORTERS``, and not to the package itself."""
     root = _root(name)
     frame: FrameType | None = sys._getframe(1)
     while frame and (module := str(frame.f_globals.get("__name__", ""))):
@@ -102,7 +102,7 @@ def _for_library(name: str) -> bool:
 
 
 class _Loaded(Loader):
-    """Gives a module that is there already."""
+    """Loader of a module that is imported already."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module, self._spec = module, module.__spec__
@@ -123,7 +123,7 @@ class _StandIns(Loader):
 
 
 class _StandIn(ModuleType):
-    """Stands for a module that only libraries have asked for."""
+    """Stand-in of a module that only libraries have imported."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -142,7 +142,7 @@ class _StandIn(ModuleType):
 
 
 def _real(name: str) -> ModuleType:
-    """The module itself, in place of the stand-ins of its package."""
+    """Import the real module and drop the stand-ins of its package."""
     with _lock:
         root = _root(name)
         for other in [n for n, m in sys.modules.items() if isinstance(m, _StandIn) and _root(n) == root]:
@@ -155,7 +155,7 @@ def _real(name: str) -> ModuleType:
 
 
 def _decorated(decorator: str, function: Any = None, *_: Any, **__: Any) -> Any:
-    """What a decorator of ``torch._dynamo`` gives, with or without arguments of its own."""
+    """Apply a decorator of ``torch._dynamo``, with or without arguments."""
     if function is None:
         return partial(_decorated, decorator)
     if decorator == "allow_in_graph":
@@ -166,7 +166,7 @@ def _decorated(decorator: str, function: Any = None, *_: Any, **__: Any) -> Any:
 
 
 class _Name:
-    """Stands for one name of a deferred module; whatever is done with it is done with the real one."""
+    """Stand-in of a name in a deferred module; any use resolves to the real object."""
 
     def __init__(self, module: str, name: str) -> None:
         self.__dict__.update(_module=module, _name=name)
@@ -176,7 +176,7 @@ class _Name:
         return value._real() if isinstance(value, _Name) else value
 
     def _imported(self) -> bool:
-        """Whether the real module is: before, no class of it has instances or subclasses."""
+        """Whether the real module is imported; before that, its classes have no instances or subclasses."""
         return not isinstance(sys.modules.get(self.__dict__["_module"]), _StandIn | None)
 
     def __getattr__(self, name: str) -> Any:
@@ -213,7 +213,7 @@ class _Name:
 
 
 class _Union(_Name):
-    """Stands for ``name | other``, as annotations have it."""
+    """Stand-in of ``name | other`` in annotations."""
 
     def __init__(self, name: _Name, other: Any) -> None:
         self.__dict__.update(name.__dict__, _either=name, _other=other)

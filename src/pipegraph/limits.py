@@ -1,6 +1,6 @@
-"""The most that a file or a graph may cost before it is refused. Standard library only; every folder may import it.
+"""Limits on files and graphs. Standard library only; every folder may import it.
 
-A reader checks its limit before it does the work, so that a small file cannot take the machine. ``docs/limits.md``
+Readers check limits before they do the work, so that a small file cannot exhaust the machine. ``docs/limits.md``
 lists these constants; a test keeps the page equal to this file.
 """
 
@@ -11,17 +11,17 @@ from typing import Final
 GRAPH_BYTES: Final = 64 << 20
 """Bytes of a graph file."""
 GRAPH_DEPTH: Final = 64
-"""Levels of lists and objects inside each other in a graph file."""
+"""Nesting levels of lists and objects in a graph file."""
 EDITOR_NODES: Final = 20_000
 """Nodes of a file of ComfyUI's editor, those of its subgraphs counted as often as they are used."""
 NUMBER_DIGITS: Final = 4000
 """Digits of a number in a graph file."""
 PROBLEMS: Final = 100
-"""Problems that one answer lists; the others are counted."""
+"""Problems that are listed; the others are counted."""
 TEXT_BYTES: Final = 64 << 20
 """Bytes of all texts that a picture or video file carries, unpacked."""
 MEDIA_PARTS: Final = 100_000
-"""Parts (chunks, boxes, elements, directory entries) of a picture, video or sound file that are looked at."""
+"""Parts (chunks, boxes, elements, directory entries) of a picture, video or audio file that are read."""
 PICTURE_PIXELS: Final = 178_956_970
 """Pixels of a picture file, all its frames together."""
 SILENCE_BYTES: Final = 64 << 20

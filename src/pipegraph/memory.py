@@ -1,4 +1,4 @@
-"""Amounts of memory: read from text, shown to people, and what the machine has. Standard library only."""
+"""Memory sizes: parse, format, and total memory of the machine. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 UNKNOWN_TOTAL: Final = 12 << 30
-"""Assumed where the system does not say how much memory there is."""
+"""Assumed if the system does not report its memory."""
 
 
 def read_size(text: str) -> int:
     """Bytes of ``512M``, ``1.5 GiB`` or ``4000000``; K, M, G and T are powers of 1024.
 
     Raises:
-        ValueError: it is no size.
+        ValueError: not a size.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.I)
     if match is None:
@@ -24,16 +24,16 @@ def read_size(text: str) -> int:
 
 
 def show_size(size: int) -> str:
-    """``size`` bytes in the largest unit of which there is at least one, e.g. ``1.5 GiB``."""
+    """Format bytes in the largest fitting unit, e.g. ``1.5 GiB``."""
     unit = next((u for u in reversed(_UNITS) if size >= _UNITS[u]), "")
     return f"{size / _UNITS[unit]:.1f} {unit}iB" if unit else f"{size} bytes"
 
 
 def size_setting(variable: str, default: int) -> int:
-    """Bytes that an environment variable names, or ``default`` where it is not set.
+    """Size from an environment variable, or ``default`` if it is not set.
 
     Raises:
-        ValueError: the variable is set to no size.
+        ValueError: the variable is not a size.
     """
     text = os.environ.get(variable, "").strip()
     try:
@@ -43,7 +43,7 @@ def size_setting(variable: str, default: int) -> int:
 
 
 def total_memory() -> int:
-    """Bytes of memory that this machine has."""
+    """Total memory of this machine in bytes."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Settings of other libraries: no talk over our output, no hub that nobody asked for, no spinning threads."""
+"""Settings of other libraries: no log output, no access to the hub, no spinning threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SETTINGS: Final = {
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
 }
-"""Environment variables those libraries read when they are imported."""
+"""Environment variables that these libraries read on import."""
 
 
 def quiet() -> None:
-    """Set what the user has not set. Call it before the libraries are imported; for a program's own process only."""
+    """Set variables that the user has not set. Call it before these imports, in a program's own process only."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     if not sys.warnoptions:

@@ -24,7 +24,7 @@ from pipegraph.builder import Builder, Input, Node, Output
 
 
 def stub(catalog: Catalog) -> str:
-    """The text of the stub: a class of outputs for each node, and ``Graph`` with a method for each."""
+    """The stub file: a class of outputs for each node, and ``Graph`` with a method for each."""
     specs = sorted((spec for spec in catalog if is_name(spec.id)), key=lambda spec: spec.id)
     classes = [line for spec in specs for line in _outputs(spec)]
     methods = [line for spec in specs for line in _method(spec)]
@@ -32,12 +32,12 @@ def stub(catalog: Catalog) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be an attribute or a keyword argument in Python."""
+    """Whether a text is valid as an attribute or a keyword argument."""
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def _outputs(spec: NodeSpec) -> Iterator[str]:
-    """What a node gives; one with a single output can be connected itself."""
+    """Class of a node's outputs; a node with a single output can be connected itself."""
     base = f"Node, Output[{_wire(port.type for port in spec.outputs.values())}]" if len(spec.outputs) == 1 else "Node"
     outputs = [(name, port) for name, port in spec.outputs.items() if is_name(name)]
     yield f"class _{spec.id}({base}):" + ("" if outputs else " ...")
@@ -70,7 +70,7 @@ def _arguments(spec: NodeSpec) -> Iterator[str]:
 
 
 def _type(port: Port) -> str:
-    """What may be connected or given."""
+    """Python type of an input."""
     kinds = port.type.split(",")
     values = [f"L[{', '.join(map(repr, port.choices))}]"] if isinstance(port.choices, tuple) and port.choices else []
     if not values:
@@ -86,7 +86,7 @@ def _wire(types: Iterable[str]) -> str:
 
 
 def _text(spec: NodeSpec) -> str:
-    """What the node does and what its inputs are, as one docstring."""
+    """Docstring of a node and its inputs."""
     lines = [spec.doc.split("\nArgs:")[0].strip()]
     described = [(p.name, p.doc) for p in spec.inputs.values() if p.doc and not p.grows]
     if described:

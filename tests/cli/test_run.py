@@ -291,4 +291,4 @@ def test_threads_that_a_node_leaves_do_not_hold_the_exit(tmp_path: Path, seconds
     command = [sys.executable, "-c", code, "run", "graph.json", "--nodes", "pack.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    assert ("a node left threads that go on (sleeper): they were ended" in done.stderr) == ended
+    assert ("a node left running threads (sleeper): they were ended" in done.stderr) == ended

@@ -16,9 +16,9 @@ import click
 from .streams import mute, open_streams
 
 COMMANDS = {
-    "run": "Run a graph and save what it makes.",
+    "run": "Run a graph and save its results.",
     "chat": "Talk with a language model.",
-    "validate": "Tell everything that is wrong with a graph; runs nothing.",
+    "validate": "Report every problem of a graph; runs nothing.",
     "nodes": "List the nodes, or show the inputs and outputs of one.",
     "explain": "Say what the code of an error means and how to mend it.",
     "schema": "Print a JSON Schema of graph files.",
@@ -29,13 +29,13 @@ COMMANDS = {
     "doctor": "Check this machine and this installation.",
 }
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes: done, the run failed, the graph or the call is wrong, interrupted."""
+"""Exit codes: done, the run failed, the graph or the call is invalid, interrupted."""
 COMPLETE = "_PIPEGRAPH_COMPLETE"
-"""Environment variable by which a shell asks what may come next."""
+"""Environment variable of shell completion."""
 COLLECT_EVERY = 20_000
-"""New objects after which Python looks for garbage; with 700, its default, importing torch is half as fast again."""
+"""Threshold of the garbage collector; with 700, the default, importing torch takes 1.5 times as long."""
 THREAD_SECONDS = 5.0
-"""A command that is done waits so long for threads that nodes left."""
+"""Seconds that a finished command waits for threads of nodes."""
 
 
 class Commands(click.Group):
@@ -103,20 +103,20 @@ def main(args: Sequence[str] | None = None) -> None:
         code = _report(error, as_json=bool(ctx and ctx.meta.get("pipegraph.json")))
     if args is None:
         if "triton" not in sys.modules:  # its bindings complain of objects that are not collected
-            gc.freeze()  # what is there when Python ends need not be searched for garbage: a third of a second
+            gc.freeze()  # skip garbage collection at exit: a third of a second
         _leave_within(THREAD_SECONDS, code)
     sys.exit(code)
 
 
 def _leave_within(seconds: float, code: int) -> None:
-    """End the process even if a node has left threads that go on; Python would wait for them for ever."""
+    """End the process even if nodes left running threads, for which Python would wait forever."""
 
     def leave() -> None:
         from . import show
 
         time.sleep(seconds)
         names = ", ".join(t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread())
-        show.echo(f"a node left threads that go on ({names}): they were ended", err=True)
+        show.echo(f"a node left running threads ({names}): they were ended", err=True)
         sys.stdout.flush()
         os._exit(code)
 
@@ -132,7 +132,7 @@ def _interrupted() -> int:
 
 
 def _report(error: Exception, as_json: bool) -> int:
-    """Tell an error in the one way all errors are told; the exit code for it. Unforeseen ones go on."""
+    """Print an error in the common form and return its exit code. Unexpected errors are raised again."""
     from pipegraph.runtime.errors import Cancelled, DeclarationError, GraphError, Problem, RunError
 
     from . import show
@@ -140,24 +140,24 @@ def _report(error: Exception, as_json: bool) -> int:
     unlisted = 0
     match error:
         case GraphError(problems=problems):
-            found, unlisted, code = problems, error.unlisted, WRONG
+            listed, unlisted, code = problems, error.unlisted, WRONG
         case RunError(problem=problem):
-            found, code = (problem,) if not as_json else (), FAILED  # its events have told it
+            listed, code = (problem,) if not as_json else (), FAILED  # its events have reported it
         case Cancelled():
             return _interrupted()
         case DeclarationError():
-            found, code = (Problem(code="bad_declaration", message=str(error)),), WRONG
+            listed, code = (Problem(code="bad_declaration", message=str(error)),), WRONG
         case click.ClickException() if as_json:
-            found, code = (Problem(code="usage", message=error.format_message()),), WRONG
+            listed, code = (Problem(code="usage", message=error.format_message()),), WRONG
         case click.ClickException():
             error.show(text := io.StringIO())
             show.echo(text.getvalue().rstrip("\n"), err=True)
             return WRONG
         case _:
             raise error
-    if as_json and found:
+    if as_json and listed:
         rest = {"unlisted": unlisted} if unlisted else {}
-        show.json_line({"event": "error", "problems": [p.as_dict() for p in found], **rest})
+        show.json_line({"event": "error", "problems": [p.as_dict() for p in listed], **rest})
     else:
-        show.problems(found, unlisted)
+        show.problems(listed, unlisted)
     return code

@@ -21,7 +21,7 @@ from pipegraph.runtime.errors import GraphError, nearest
 from .show import problems
 
 ARGS: Final = "pipegraph.args"
-"""Key in a click context's ``meta``: the arguments as they were given, the command's name first."""
+"""Key in a click context's ``meta``: the arguments, the command's name first."""
 JSON: Final = "pipegraph.json"
 """Key in a click context's ``meta``: stdout is for JSON lines."""
 _GRAPH: Final = "pipegraph.graph"
@@ -31,7 +31,7 @@ _INPUTS: Final = "pipegraph.inputs"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A graph and what the command line gives to it; the values are text, as they were typed."""
+    """A graph and its inputs from the command line; values are text, as typed."""
 
     graph: Graph
     inputs: dict[str, str]
@@ -39,7 +39,7 @@ class Call:
 
 
 def complete_graphs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ready-made graphs and files that begin so."""
+    """Complete names of ready-made graphs and files."""
     names = [name for name in ready_made.names() if name.startswith(incomplete)]
     if not names:
         return [CompletionItem(incomplete, type="file")]  # the shell looks for files itself
@@ -57,7 +57,7 @@ class GraphCommand(click.Command):
             try:
                 ctx.meta[_GRAPH] = read(source)
             except GraphError as error:
-                if ctx.resilient_parsing:  # a shell completes what is typed
+                if ctx.resilient_parsing:  # shell completion
                     return super().parse_args(ctx, args)
                 if "--help" not in flags:
                     raise
@@ -86,7 +86,7 @@ class GraphCommand(click.Command):
             formatter.write_dl([record for record in ours if record])
 
     def _look_ahead(self, ctx: click.Context, args: Sequence[str]) -> tuple[str | None, set[str]]:
-        """FILE, before the inputs of its graph are known, and the flags given. Every unknown option takes a value."""
+        """FILE and the given flags, before the inputs of the graph are known. Every unknown option takes a value."""
         own = {name: p for p in super().get_params(ctx) for name in p.opts if isinstance(p, click.Option)}
         source, flags, at = None, set[str](), 0
         while at < len(args):
@@ -102,14 +102,14 @@ class GraphCommand(click.Command):
 
 
 def read(source: str) -> Graph:
-    """The graph that FILE means, as far as it is sound; ``-`` reads standard input."""
+    """The graph of FILE, as far as it is valid; ``-`` reads standard input."""
     if source == "-":
         return load.read(sys.stdin.buffer, "standard input", partial=True)
     return load.load(source, partial=True)
 
 
 def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
-    """What was called, from a parsed context and the values of ``--set``."""
+    """The call, from a parsed context and the values of ``--set``."""
     graph: Graph = ctx.meta[_GRAPH]
     inputs: dict[str, str] = ctx.meta[_INPUTS] | _unknown(ctx)
     overrides: dict[str, str] = {}
@@ -123,7 +123,7 @@ def call_of(ctx: click.Context, settings: Sequence[str]) -> Call:
 
 
 def _read_stdin(graph: Graph, inputs: dict[str, str], taken: bool) -> None:
-    """Put standard input in the place of ``-`` as the value of a long text."""
+    """Replace ``-`` as the value of a long text by standard input."""
     names = [name for name, value in inputs.items() if value == "-" and _is_long(graph, name)]
     if not names:
         return
@@ -142,14 +142,14 @@ def _is_long(graph: Graph, name: str) -> bool:
 
 
 def typed_paths(call: Call) -> list[str]:
-    """Files and folders among the values that the user typed: they may be read, wherever they lie."""
+    """Files and folders among the typed values: they may be read anywhere."""
     values = [*call.inputs.values(), *call.overrides.values()]
     return [value for value in values if value and os.path.exists(os.path.expanduser(value))]
 
 
 def _unknown(ctx: click.Context) -> dict[str, str]:
-    """Options that neither the command nor the graph has, as graph inputs: checking tells of all of them at once."""
-    given: dict[str, str] = {}
+    """Unknown options, as graph inputs: checking reports all of them at once."""
+    inputs: dict[str, str] = {}
     args = iter(ctx.args)
     for arg in args:
         if not arg.startswith("-"):
@@ -159,12 +159,12 @@ def _unknown(ctx: click.Context) -> dict[str, str]:
         graph: Graph = ctx.meta[_GRAPH]
         if not nearest(name, graph.inputs) and (hint := nearest(f"--{name}", own)):
             raise click.UsageError(f"no such option: --{name}. {hint}")
-        given[name] = value if equals else next(args, "")
-    return given
+        inputs[name] = value if equals else next(args, "")
+    return inputs
 
 
 def _options(ports: Iterable[GraphInput], taken: set[str]) -> Iterator[click.Option]:
-    """Options for the graph's inputs; one whose name is taken is reached by ``--set NAME=VALUE`` alone."""
+    """Options for the graph's inputs; inputs whose name is taken need ``--set NAME=VALUE``."""
     for number, port in enumerate(ports):
         names = {f"--{port.name.replace('_', '-')}", f"--{port.name}"} - taken
         if names and re.fullmatch(r"[\w-]+", port.name):

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pipegraph.models.llm.conversation import Conversation
 
 GRAPH: Final = "chat.json"
-"""The ready-made graph whose inputs the options are."""
+"""The ready-made graph whose inputs are the options."""
 COMMANDS: Final = {
-    "/image PATH": "show a picture with the next message, to a model that sees",
-    "/reset": "forget the chat so far",
+    "/image PATH": "show an image with the next message, to a vision-language model",
+    "/reset": "clear the chat",
     "/help": "list these commands",
     "/quit": "leave; so does Ctrl-D. Ctrl-C stops an answer",
 }
@@ -34,21 +34,21 @@ ANSWERED, FAILED = 0, 1
 
 
 @click.command()
+@click.option("--model", metavar="NAME", help="Chat model: a name of `pipegraph models`, a folder or a GGUF file.")
+@click.option("--system", metavar="TEXT", help="System prompt.")
+@click.option("--max-tokens", type=int, help="Longest answer in tokens.  [default: 256]")
+@click.option("--temperature", type=float, help="0 is greedy (default).")
 @click.option(
-    "--model", metavar="NAME", help="A model that chats: a name of `pipegraph models`, a folder or a GGUF file."
+    "--top-p", type=float, help="Sample from the smallest set of tokens with this total probability; default: 1."
 )
-@click.option("--system", metavar="TEXT", help="What the model is told first.")
-@click.option("--max-tokens", type=int, help="An answer ends after so many tokens at the latest.  [default: 256]")
-@click.option("--temperature", type=float, help="0 takes the likeliest token each time (default).")
-@click.option("--top-p", type=float, help="Draw among the fewest likeliest tokens with this probability; default: 1.")
-@click.option("--seed", type=int, help="Same seed and same messages, same answers; default: 0.")
-@click.option("--thinking", type=click.Choice(["auto", "on", "off"]), help="Whether the model thinks first.")
+@click.option("--seed", type=int, help="Seed of sampling; default: 0.")
+@click.option("--thinking", type=click.Choice(["auto", "on", "off"]), help="Thinking before answers.")
 @click.option("--device", help="cpu, cuda, cuda:1, ...; auto: a GPU if there is one (default).")
-@click.option("--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), help="Numbers of the network.")
-@click.option("--quantize", type=click.Choice(["none", "q8", "w4"]), help="Keep weights in 8 or 4 bits.")
+@click.option("--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), help="Dtype of the network.")
+@click.option("--quantize", type=click.Choice(["none", "q8", "w4"]), help="Quantize weights to 8 or 4 bits.")
 @click.pass_context
 def command(ctx: click.Context, /, device: str | None, dtype: str | None, quantize: str | None, **inputs: Any) -> None:
-    """Talk with a language model. The chat stays in memory; what was read is not read again.
+    """Talk with a language model. The chat stays in the KV cache: earlier messages are not read again.
 
     \b
     pipegraph models add smollm2 && pipegraph chat --model smollm2
@@ -59,26 +59,26 @@ def command(ctx: click.Context, /, device: str | None, dtype: str | None, quanti
     from pipegraph.quiet import quiet
 
     quiet()
-    given = {name: value for name, value in inputs.items() if value is not None}
-    given["model"] = given.get("model") or _default_model()
-    workflow = _workflow(given["model"], device=device, dtype=dtype, quantize=quantize)
-    workflow.check(**given)  # before torch is imported
-    chat = Chat(_conversation(workflow, given), interactive=sys.stdin.isatty())
+    values = {name: value for name, value in inputs.items() if value is not None}
+    values["model"] = values.get("model") or _default_model()
+    workflow = _workflow(values["model"], device=device, dtype=dtype, quantize=quantize)
+    workflow.check(**values)  # before torch is imported
+    chat = Chat(_conversation(workflow, values), interactive=sys.stdin.isatty())
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ctx.exit(chat.run())
 
 
 def _default_model() -> str:
-    """The only model of the user's that may chat; what ships writes prompts for pictures."""
+    """The user's only chat model; the shipped model writes prompts for images."""
     from pipegraph.models import paths
     from pipegraph.models.llm.load import KIND
 
-    found = [name for name in paths.names(KIND) if not name.startswith("embedded/")]
-    if len(found) == 1:
-        return found[0]
-    some = "several: " + ", ".join(found) if found else "none here; the one that ships only writes prompts for pictures"
-    hint = "name one with --model" if found else "fetch one (98 MB) with `pipegraph models add smollm2`"
-    raise GraphError([Problem(code="no_model", message=f"of models that chat there are {some}", hint=hint)])
+    names = [name for name in paths.names(KIND) if not name.startswith("embedded/")]
+    if len(names) == 1:
+        return names[0]
+    available = "several: " + ", ".join(names) if names else "none; the shipped one only writes prompts for images"
+    hint = "name one with --model" if names else "fetch one (98 MB) with `pipegraph models add smollm2`"
+    raise GraphError([Problem(code="no_model", message=f"chat models: {available}", hint=hint)])
 
 
 def _workflow(model: str, **settings: str | None) -> Workflow:
@@ -88,8 +88,8 @@ def _workflow(model: str, **settings: str | None) -> Workflow:
     return load(GRAPH, allow=[path] if path.exists() else [], **settings)  # type: ignore[arg-type]
 
 
-def _conversation(workflow: Workflow, given: dict[str, Any]) -> Conversation:
-    """The model, loaded, and the settings of its answers; what is not given is as in the graph."""
+def _conversation(workflow: Workflow, inputs: dict[str, Any]) -> Conversation:
+    """Load the model, with settings from ``inputs`` and the graph."""
     from pipegraph.access import Access, granted
     from pipegraph.models.llm.conversation import Conversation
     from pipegraph.models.llm.load import load_llm
@@ -98,20 +98,20 @@ def _conversation(workflow: Workflow, given: dict[str, Any]) -> Conversation:
 
     settings = workflow.settings()
     place = Place.of(settings.device, settings.dtype)
-    values = workflow.inputs | given
+    values = workflow.inputs | inputs
     try:
         with granted(Access.to(*workflow.allow)):
             llm = load_llm(values["model"], place.device, place.dtype, quantize=settings.quantize)
         params = SamplingParams(**{key: values[key] for key in ("temperature", "top_p", "max_tokens", "seed")})
         thinking = {"auto": None, "on": True, "off": False}[values["thinking"]]
-        made = Conversation(llm, params, system=values["system"], thinking=thinking)
+        conversation = Conversation(llm, params, system=values["system"], thinking=thinking)
     except (LookupError, ValueError) as e:
         raise GraphError([Problem(code="no_model", message=str(e.args[0] if e.args else e))]) from e
     for remark in llm.tokenizer.remarks if llm.tokenizer else ():
         _warn(remark)
     if params.idle:
-        _warn(f"temperature is 0, so no token is drawn: {', '.join(params.idle)} does nothing")
-    return made
+        _warn(f"temperature is 0, so no token is sampled: {', '.join(params.idle)} does nothing")
+    return conversation
 
 
 class Chat:
@@ -121,7 +121,7 @@ class Chat:
         self.conversation, self.interactive = conversation, interactive
 
     def run(self) -> int:
-        """The exit code. In a pipe the first message that fails ends the chat."""
+        """Run the chat; returns the exit code. In a pipe the first failure ends it."""
         if self.interactive:
             echo(f"{self.conversation.llm.name}. /help lists the commands, /quit leaves.", err=True)
         for line in self._lines():
@@ -141,7 +141,7 @@ class Chat:
     def _lines(self) -> Iterator[str]:
         """Messages and commands; Ctrl-C drops the line that is being typed."""
         if self.interactive:
-            import readline  # noqa: F401  # input() then lets the line be edited, and remembers earlier ones
+            import readline  # noqa: F401  # line editing and history for input()
         while True:
             try:
                 line = self._line()
@@ -171,8 +171,8 @@ class Chat:
     def _command(self, name: str, argument: str) -> None:
         match name:
             case "help":
-                for command, what in COMMANDS.items():
-                    echo(f"  {command:<12} {what}", err=True)
+                for command, text in COMMANDS.items():
+                    echo(f"  {command:<12} {text}", err=True)
             case "reset":
                 self.conversation.reset()
                 echo("the chat begins anew", err=True)
@@ -201,8 +201,8 @@ class Chat:
 
         with self._stopped_by_ctrl_c():
             answer = finish(self.conversation.say(message), show)
-        said = "".join(pieces)
-        if not said.endswith("\n"):
+        text = "".join(pieces)
+        if not text.endswith("\n"):
             write("\n")
         for remark in answer.remarks:
             _warn(remark)
@@ -210,7 +210,7 @@ class Chat:
             count = answer.stats.reply_tokens
             _warn(f"the answer is cut after {count} tokens: --max-tokens is reached, or memory or context are full")
         elif answer.finish == "interrupted":
-            echo("stopped" if said else "stopped; the message is forgotten", err=True)
+            echo("stopped" if text else "stopped; the message is forgotten", err=True)
 
     @contextmanager
     def _stopped_by_ctrl_c(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""``pipegraph doctor``: what this machine and this installation have, and what is missing."""
+"""``pipegraph doctor``: check the machine and the installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .show import columns, json_line
 
 
 class Check(NamedTuple):
-    """One thing looked at: ``ok``, ``note`` (works, with less) or ``missing`` (does not work)."""
+    """One check: ``ok``, ``note`` (works, with limits) or ``missing`` (does not work)."""
 
     status: str
     what: str
@@ -30,12 +30,12 @@ class Check(NamedTuple):
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Check this machine and this installation; exit code 1 if something needed is missing."""
-    found = [*_python(), *_packages(), *_torch(), *_models(), *_output()]
+    checks = [*_python(), *_packages(), *_torch(), *_models(), *_output()]
     if as_json:
-        json_line([check._asdict() for check in found])
+        json_line([check._asdict() for check in checks])
     else:
-        columns(found)
-    ctx.exit(any(check.status == "missing" for check in found))
+        columns(checks)
+    ctx.exit(any(check.status == "missing" for check in checks))
 
 
 def _python() -> Iterator[Check]:
@@ -43,7 +43,7 @@ def _python() -> Iterator[Check]:
 
 
 def _packages() -> Iterator[Check]:
-    """What pipegraph needs, in the versions it needs, without importing it."""
+    """Required packages and versions, without importing them."""
     from packaging.requirements import Requirement
 
     place = Path(__file__).parents[1]
@@ -69,13 +69,13 @@ def _packages() -> Iterator[Check]:
 
 
 def _needed() -> list[str]:
-    """Requirements of the installation, or of the checkout if it is used without one."""
+    """Requirements of the installation, or of the checkout."""
     try:
         return metadata.requires("pipegraph") or []
     except metadata.PackageNotFoundError:
         project = Path(__file__).parents[3] / "pyproject.toml"
-        found = tomllib.loads(project.read_text(encoding="utf-8"))["project"] if project.is_file() else {}
-        return [*found.get("dependencies", ())]
+        project_table = tomllib.loads(project.read_text(encoding="utf-8"))["project"] if project.is_file() else {}
+        return [*project_table.get("dependencies", ())]
 
 
 def _torch() -> Iterator[Check]:
@@ -92,7 +92,7 @@ def _torch() -> Iterator[Check]:
         yield Check("ok", "mps", "Metal")
     else:
         build = f"torch is built for CUDA {torch.version.cuda}" if torch.version.cuda else "torch is a CPU build"
-        yield Check("note", "gpu", f"none seen ({build}); graphs run on the CPU")
+        yield Check("note", "gpu", f"none found ({build}); graphs run on the CPU")
 
 
 def _models() -> Iterator[Check]:

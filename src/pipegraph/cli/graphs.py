@@ -15,7 +15,7 @@ from .show import columns, json_line
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the ready-made graphs; `pipegraph run NAME --help` shows the inputs of one."""
-    found = {name: load.loads(ready_made.find(name) or b"", name) for name in ready_made.names()}
+    graphs = {name: load.loads(ready_made.find(name) or b"", name) for name in ready_made.names()}
     if as_json:
         json_line(
             [
@@ -26,8 +26,8 @@ def command(as_json: bool) -> None:
                     "inputs": [asdict(port) for port in graph.inputs.values()],
                     "outputs": [*graph.outputs],
                 }
-                for name, graph in found.items()
+                for name, graph in graphs.items()
             ]
         )
     else:
-        columns([(name, graph.description or graph.title) for name, graph in found.items()])
+        columns([(name, graph.description or graph.title) for name, graph in graphs.items()])

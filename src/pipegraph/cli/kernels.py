@@ -1,4 +1,4 @@
-"""``pipegraph kernels``: which back end serves each operation here, and why."""
+"""``pipegraph kernels``: which back end serves each op here, and why."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 @click.command()
 @click.argument("op", required=False)
-@click.option("--device", default="", help="Kind of device, such as cpu or cuda; the one runs would use if not given.")
-@click.option("--dtype", type=click.Choice([*DTYPES]), default="fp32", show_default=True, help="Number format.")
+@click.option("--device", default="", help="Device type, such as cpu or cuda; default: as for runs.")
+@click.option("--dtype", type=click.Choice([*DTYPES]), default="fp32", show_default=True, help="Dtype.")
 @click.option("--prove", metavar="BACKEND", help="Test a back end of OP against its definition, on the device.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -54,7 +54,7 @@ def _row(report: Report) -> tuple[str, ...]:
 
 
 def _prove(op: str, name: str, device: str, as_json: bool) -> int:
-    """Run the conformance kit and remember what it says of another package's back end; the exit code."""
+    """Run the conformance kit, store the result for a back end of another package, and return the exit code."""
     from pipegraph.kernels.dispatch import backends
     from pipegraph.kernels.proof.proven import record
     from pipegraph.kernels.testing import conformance
@@ -68,5 +68,5 @@ def _prove(op: str, name: str, device: str, as_json: bool) -> int:
     else:
         click.echo(str(report))
         if not report.served:
-            click.echo(f"it refuses every case: {report.checks[0].why}")
+            click.echo(f"no case is supported: {report.checks[0].why}")
     return 0 if report.passed else 1

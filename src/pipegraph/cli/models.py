@@ -1,4 +1,4 @@
-"""``pipegraph models``: what can be loaded, from where, and the card of one model."""
+"""``pipegraph models``: list models and their folders, or show one model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .show import columns, echo, json_line
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of models that begin so."""
+    """Complete names of models."""
     every = dict.fromkeys(name for names in _names().values() for name in names)
     return [name for name in every if name.lower().startswith(incomplete.lower())]
 
@@ -25,8 +25,8 @@ def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.argument("added", metavar="[MODEL]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, added: str | None, as_json: bool) -> None:
-    """List what can be loaded and from where, show the model NAME (what it recommends, knows and scores), or list the
-    models that have a WORD in their name.
+    """List models and their folders, show the model NAME (recommendations, abilities, scores), or list the models
+    with WORD in their name.
 
     \b
     pipegraph models add smollm2      fetch a small language model (Apache-2.0, 98 MB) into your model folder
@@ -36,24 +36,24 @@ def command(name: str | None, added: str | None, as_json: bool) -> None:
     elif added:
         raise click.UsageError(f'"{name} {added}" is no model; to fetch one: pipegraph models add {added}')
     elif name:
-        _one(name, as_json)
+        _show(name, as_json)
     else:
-        _all(as_json)
+        _list(as_json)
 
 
 def _names(word: str = "") -> dict[str, list[str]]:
-    """Names of models that hold a word, by kind."""
+    """Names of models that contain a word, by kind."""
     kinds = [kind for kind in paths.KINDS if kind != "input"]
     return {kind: [n for n in paths.names(kind) if word.lower() in n.lower()] for kind in kinds}
 
 
-def _all(as_json: bool) -> None:
-    found = _names()
-    kinds = [*found]
+def _list(as_json: bool) -> None:
+    models = _names()
+    kinds = [*models]
     searched = {kind: [str(p) for p in paths.searched(kind)] for kind in kinds}
     if as_json:
-        return json_line({"models": found, "searched": searched})
-    for kind, names in found.items():
+        return json_line({"models": models, "searched": searched})
+    for kind, names in models.items():
         echo(kind)
         columns([(n, _summary(kind, n)) for n in names] or [("(none)", "")], indent="  ")
     echo("looked in")
@@ -78,7 +78,7 @@ def _add(name: str | None, as_json: bool) -> None:
     return None
 
 
-def _one(name: str, as_json: bool) -> None:
+def _show(name: str, as_json: bool) -> None:
     place, errors = None, []
     for kind in paths.KINDS:
         try:
@@ -87,12 +87,12 @@ def _one(name: str, as_json: bool) -> None:
         except LookupError as error:
             errors.append(str(error.args[0]))
     if place is None:
-        found = {kind: names for kind, names in _names(name).items() if names}
-        if not found:
+        models = {kind: names for kind, names in _names(name).items() if names}
+        if not models:
             raise click.UsageError(errors[0])
         if as_json:
-            return json_line({"models": found})
-        for kind, names in found.items():
+            return json_line({"models": models})
+        for kind, names in models.items():
             echo(kind)
             columns([(n, _summary(kind, n)) for n in names], indent="  ")
         return None

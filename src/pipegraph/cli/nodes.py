@@ -27,21 +27,21 @@ nodes_option = click.option(
 
 
 def complete_nodes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of nodes that begin so."""
+    """Complete names of nodes."""
     from pipegraph.api import catalog
 
     return [spec.id for spec in catalog() if spec.id.lower().startswith(incomplete.lower())]
 
 
 def search(catalog: Catalog, words: Iterable[str]) -> list[NodeSpec]:
-    """The nodes that have all words in their name, title, category or description, by category."""
+    """Nodes with all words in their name, title, category or description, by category."""
     wanted = [word.lower() for word in words]
 
     def text(spec: NodeSpec) -> str:
         return f"{spec.id} {spec.title} {spec.category} {spec.doc}".lower()
 
-    found = (spec for spec in catalog if all(word in text(spec) for word in wanted))
-    return sorted(found, key=lambda spec: (spec.category, spec.id))
+    matches = (spec for spec in catalog if all(word in text(spec) for word in wanted))
+    return sorted(matches, key=lambda spec: (spec.category, spec.id))
 
 
 @click.command()
@@ -62,8 +62,8 @@ def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, mark
     specs = [catalog[name]] if name else search(catalog, words)
     if not specs:
         hint = nearest(words[0], catalog.entries) if len(words) == 1 else ""
-        what = f"no node has {' and '.join(words)} in its name, title, category or description. {hint}"
-        raise click.UsageError(what.strip())
+        message = f"no node has {' and '.join(words)} in its name, title, category or description. {hint}"
+        raise click.UsageError(message.strip())
     if stubs:
         from pipegraph.stubs import stub
 
@@ -73,7 +73,7 @@ def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, mark
     elif markdown:
         click.echo(page(specs), nl=False)
     elif name:
-        _one(specs[0], catalog.entries[name].source)
+        _show(specs[0], catalog.entries[name].source)
     else:
         for category, group in by_category(specs):
             echo(click.style(category, bold=True))
@@ -81,13 +81,13 @@ def command(words: tuple[str, ...], packs: tuple[Path, ...], as_json: bool, mark
 
 
 def load_catalog(packs: Iterable[Path]) -> Catalog:
-    """The node library with the files that the user names; installed packs that do not load are told on stderr."""
+    """The node library with the user's files; packs that fail to load are reported on stderr."""
     from pipegraph.api import catalog
 
-    found = catalog(packs)
-    for pack in found.broken:
+    loaded = catalog(packs)
+    for pack in loaded.broken:
         echo(f"warning: the nodes of {pack.source} could not be loaded: {pack.error}", err=True)
-    return found
+    return loaded
 
 
 def first_line(spec: NodeSpec) -> str:
@@ -102,14 +102,14 @@ def by_category(specs: Iterable[NodeSpec]) -> Iterator[tuple[str, list[NodeSpec]
 
 
 def default(port: Port) -> str:
-    """The default as JSON would have it, empty for a required input."""
+    """The default as JSON; empty for a required input."""
     if port.default is MISSING:
         return ""
     return port.default if isinstance(port.default, str) else json.dumps(port.default)
 
 
 def limits(port: Port) -> str:
-    """Range or choices in words; computed choices are asked."""
+    """Range or choices in words, including computed choices."""
     parts = []
     if port.choices is not None or port.file:
         names = _names(port)
@@ -128,8 +128,8 @@ def limits(port: Port) -> str:
 
 
 def _names(port: Port) -> list[str]:
-    found = port.file.names() if port.file else port.choices
-    return [str(name) for name in (found() if callable(found) else found or ())]
+    names = port.file.names() if port.file else port.choices
+    return [str(name) for name in (names() if callable(names) else names or ())]
 
 
 def _number(value: float | None) -> str:
@@ -138,7 +138,7 @@ def _number(value: float | None) -> str:
     return "2^64-1" if value == 2**64 - 1 else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _one(spec: NodeSpec, source: str) -> None:
+def _show(spec: NodeSpec, source: str) -> None:
     echo(f"{click.style(spec.id, bold=True)}  {spec.category}  ({source})")
     echo("\n" + spec.doc.split("\nArgs:")[0].rstrip())
     echo("\ninputs")
@@ -184,7 +184,7 @@ def as_dict(spec: NodeSpec) -> dict[str, Any]:
 
 
 def page(specs: Iterable[NodeSpec]) -> str:
-    """The page docs/nodes.md: what a node takes and gives, without what depends on the machine."""
+    """The page docs/nodes.md: inputs and outputs of nodes, independent of the machine."""
     lines = [
         "# Nodes",
         "",
@@ -203,12 +203,12 @@ def page(specs: Iterable[NodeSpec]) -> str:
 
 
 def _listed(spec: NodeSpec) -> list[tuple[str, Port]]:
-    """The inputs with their names; those of a growing input as one."""
-    found: dict[str, Port] = {}
+    """Inputs by name; a growing input as one."""
+    inputs: dict[str, Port] = {}
     for name, port in spec.inputs.items():
         group = name.partition(".")[0]
-        found.setdefault(f"{group}.{port.grows.names[0]} ... {port.grows.names[-1]}" if port.grows else name, port)
-    return list(found.items())
+        inputs.setdefault(f"{group}.{port.grows.names[0]} ... {port.grows.names[-1]}" if port.grows else name, port)
+    return list(inputs.items())
 
 
 def _row(name: str, port: Port) -> str:

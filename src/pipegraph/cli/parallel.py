@@ -1,8 +1,8 @@
 """``pipegraph run --parallel N``: several processes of this machine share the sampling of one graph.
 
-The process that was called checks, starts N others of the same call and waits. The first of them runs the graph, saves
-and tells; the others run only what is sampled, and what that needs. A process that fails leaves a note; what is told
-is the earliest, for the others fail after it because they lose it.
+The parent checks, starts N processes of the same call and waits. Rank 0 runs the graph, saves and prints; the others
+run only sampling nodes and their inputs. A process that fails writes a note; the earliest is reported, as the others
+fail because of it.
 """
 
 from __future__ import annotations
@@ -35,84 +35,84 @@ if TYPE_CHECKING:
     from .call import Call
 
 _PROCESS: Final = "PIPEGRAPH_PROCESS"
-"""Environment variable of a started process: its rank, their number, their folder."""
+"""Environment variable of a started process: rank, world size, folder."""
 _ALONE: Final = ("SamplerARVideo", "StreamARVideo")
 """Nodes whose sampling cannot be shared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One of those that share a run."""
+    """A process that shares a run."""
 
     rank: int
     count: int
     folder: Path
 
     def device(self, asked: str) -> str:
-        """The device of its own: ``cuda:rank`` on machines with GPUs.
+        """The device of this process: ``cuda:rank`` on machines with GPUs.
 
         Raises:
-            GraphError: there are not enough of them.
+            GraphError: not enough GPUs.
         """
         import torch
 
         if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
             return "cpu"
-        if self.count > (there := torch.cuda.device_count()):
+        if self.count > (available := torch.cuda.device_count()):
             raise GraphError(
                 [
                     _bad(
                         f"{self.count} processes need a GPU each",
-                        got=f"{there} GPUs",
+                        got=f"{available} GPUs",
                         hint="Ask for fewer, or for --device cpu.",
                     )
                 ]
             )
         return f"cuda:{self.rank}"
 
-    def tell(self, found: Sequence[Problem], code: int, where: str = "") -> None:
-        """Leave a note of what went wrong."""
+    def tell(self, listed: Sequence[Problem], code: int, where: str = "") -> None:
+        """Write a note with the problems."""
         note = {
             "time": time.time(),
             "rank": self.rank,
             "where": where,
             "code": code,
-            "problems": [p.as_dict() for p in found],
+            "problems": [p.as_dict() for p in listed],
         }
         (self.folder / f"{self.rank}.failed").write_text(json.dumps(note), encoding="utf-8")
 
 
-def mine() -> Process | None:
-    """Which of the processes that share a run this is; None in the one that was called."""
-    told = os.environ.pop(_PROCESS, "")
-    rank, count, folder = told.split(":", 2) if told else ("", "", "")
-    return Process(int(rank), int(count), Path(folder)) if told else None
+def current_process() -> Process | None:
+    """The current process of a shared run; None in the parent."""
+    encoded = os.environ.pop(_PROCESS, "")
+    rank, count, folder = encoded.split(":", 2) if encoded else ("", "", "")
+    return Process(int(rank), int(count), Path(folder)) if encoded else None
 
 
 def check(checked: CheckedGraph, source: str, device: str) -> None:
-    """Find out, without torch, whether the run can be shared.
+    """Check, without torch, that the run can be shared.
 
     Raises:
-        GraphError: with all reasons why not.
+        GraphError: with all reasons against it.
     """
-    found = []
+    faults = []
     if source == "-":
-        found.append(_bad("several processes cannot read one standard input", hint="Give the graph as a file."))
+        faults.append(_bad("several processes cannot read one standard input", hint="Give the graph as a file."))
     if device not in ("auto", "cpu", "cuda"):
-        found.append(_bad("each process takes a GPU of its own", got=device, wanted="auto, cpu or cuda"))
+        faults.append(_bad("each process takes a GPU of its own", got=device, wanted="auto, cpu or cuda"))
     samplers = _samplers(checked)
     if not samplers:
-        found.append(_bad("no node of this graph samples: there is nothing that several processes could share"))
+        faults.append(_bad("no node of this graph samples: there is nothing that several processes could share"))
     sure = _sure(checked)
     for node in checked.nodes.values():
         if node.entry.spec.id in _ALONE:
-            found.append(_bad("a clip made block by block cannot be shared by several processes", node))
+            faults.append(_bad("a video sampled block by block cannot be shared by several processes", node))
     for node in samplers:
         if node.id not in sure:
-            found.append(_bad("it may or may not run; several processes can share only what runs for certain", node))
+            faults.append(_bad("it may or may not run; several processes can share only what runs for certain", node))
         for id in sorted(_upstream(checked, [node.id], lazy=True)):
             if checked.nodes[id].entry.spec.effect in ("writes", "volatile"):
-                found.append(
+                faults.append(
                     _bad(
                         f'every process runs what it needs, and "{id}" must run once: it saves, or gives '
                         "something else each time",
@@ -121,19 +121,19 @@ def check(checked: CheckedGraph, source: str, device: str) -> None:
                 )
         for loader, facts in _loaders(checked, node):
             if facts and not facts.get("parallel"):
-                found.append(
+                faults.append(
                     _bad(
                         f'several processes cannot share the work of the model of "{loader}" yet; they can '
                         "that of Wan's models",
                         node,
                     )
                 )
-    if found:
-        raise GraphError(found)
+    if faults:
+        raise GraphError(faults)
 
 
 def launch(args: Sequence[str], count: int, seeds: Mapping[str, int], as_json: bool) -> int:
-    """Run the same call, with the seeds drawn already, in so many processes; the exit code."""
+    """Run the same call, with drawn seeds, in ``count`` processes; return the exit code."""
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std, start_processes
 
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
@@ -157,12 +157,12 @@ def launch(args: Sequence[str], count: int, seeds: Mapping[str, int], as_json: b
         finally:
             processes.close()
         assert result is not None
-        return _told(result, folder, count, as_json) if result.is_failed() else 0
+        return _report(result, folder, count, as_json) if result.is_failed() else 0
 
 
 @contextmanager
 def joined(process: Process, workflow: Workflow, debug: bool) -> Iterator[None]:
-    """Be one of the processes: find the others, compute on a device of one's own, leave errors to who started them."""
+    """Join the process group on this process's device; errors become notes for the parent."""
     from .run import locate
 
     try:
@@ -182,13 +182,13 @@ def joined(process: Process, workflow: Workflow, debug: bool) -> Iterator[None]:
         process.tell([error.problem], FAILED, locate(error.__cause__, debug))
         raise click.exceptions.Exit(FAILED) from error
     except Exception as error:
-        found = Problem(code="crashed", message=message_of(error))
-        process.tell([found], FAILED, locate(error, debug))
+        problem = Problem(code="crashed", message=message_of(error))
+        process.tell([problem], FAILED, locate(error, debug))
         raise click.exceptions.Exit(FAILED) from error
 
 
 def follow(workflow: Workflow, call: Call) -> None:
-    """Run what is sampled, and what that needs, and nothing else: the first process does the rest."""
+    """Run only sampling nodes and their inputs; rank 0 runs the rest."""
     from pipegraph.api import runner
     from pipegraph.kernels.dispatch import use
 
@@ -199,7 +199,7 @@ def follow(workflow: Workflow, call: Call) -> None:
 
 
 def _samplers(checked: CheckedGraph) -> list[CheckedNode]:
-    """The nodes that make a latent with a model, of those that the graph's results may need."""
+    """Nodes with a model and a LATENT output that the graph's results may need."""
     needed = _upstream(checked, [*checked.roots], lazy=True)
     return [
         node
@@ -211,7 +211,7 @@ def _samplers(checked: CheckedGraph) -> list[CheckedNode]:
 
 
 def _loaders(checked: CheckedGraph, node: CheckedNode) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The loaders of models that a node depends on, and what each says of its model."""
+    """Model loaders upstream of a node, and the facts of their models."""
     from pipegraph.runtime.auto import recommended
 
     for id in sorted(_upstream(checked, [node.id], lazy=True)):
@@ -228,46 +228,46 @@ def _types(node: CheckedNode, names: Sequence[str]) -> set[str]:
 
 
 def _sure(checked: CheckedGraph) -> set[str]:
-    """The nodes that run whatever lazy inputs ask for."""
+    """Nodes that run for certain, by no lazy link."""
     return _upstream(checked, [*checked.roots], lazy=False)
 
 
 def _upstream(checked: CheckedGraph, start: Sequence[str], *, lazy: bool) -> set[str]:
-    found, stack = set[str](), [*start]
+    reached, stack = set[str](), [*start]
     while stack:
         id = stack.pop()
-        if id in found:
+        if id in reached:
             continue
-        found.add(id)
+        reached.add(id)
         node = checked.nodes[id]
         stack += [source for name, source, _ in node.links if lazy or not node.entry.spec.inputs[name].lazy]
-    return found
+    return reached
 
 
-def _told(result: Any, folder: Path, count: int, as_json: bool) -> int:
-    """Tell of the failure that came first; the exit code for it.
+def _report(result: Any, folder: Path, count: int, as_json: bool) -> int:
+    """Report the first failure; return its exit code.
 
-    A process that a signal ended leaves no note, and the others fail because they lose it: it comes before all notes.
+    A process killed by a signal writes no note, and the others fail because of it: it takes precedence over notes.
     """
     killed = {rank: f for rank, f in result.failures.items() if f.exitcode < 0 and f.exitcode != -signal.SIGTERM}
     notes = [] if killed else [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.failed")]
     if notes:
         note = min(notes, key=lambda n: float(n["time"]))
-        found, where, code, rank = [Problem(**p) for p in note["problems"]], note["where"], note["code"], note["rank"]
+        listed, where, code, rank = [Problem(**p) for p in note["problems"]], note["where"], note["code"], note["rank"]
     else:
         rank, failure = next(iter((killed or result.failures).items()))
         ended = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit code {failure.exitcode}"
         log = Path(result.stderrs[rank]) if rank else Path(os.devnull)
         where = "\n".join(log.read_text(errors="replace", encoding="utf-8").splitlines()[-20:])
         hint = "The system ends processes so when memory runs out." if failure.exitcode == -signal.SIGKILL else ""
-        found, code = [Problem(code="crashed", message=f"a process ended with {ended}", hint=hint)], FAILED
-    found[-1] = replace(found[-1], hint=f"{found[-1].hint} (Process {rank} of {count}; all were ended.)".strip())
+        listed, code = [Problem(code="crashed", message=f"a process ended with {ended}", hint=hint)], FAILED
+    listed[-1] = replace(listed[-1], hint=f"{listed[-1].hint} (Process {rank} of {count}; all were ended.)".strip())
     if where:
         echo(where, err=True)
     if as_json:
-        json_line({"event": "error", "problems": [p.as_dict() for p in found]})
+        json_line({"event": "error", "problems": [p.as_dict() for p in listed]})
     else:
-        problems(found)
+        problems(listed)
     return int(code)
 
 

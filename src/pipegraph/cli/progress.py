@@ -1,6 +1,6 @@
-"""What a run prints while it goes: bars on a terminal, plain lines in a pipe, JSON lines for programs.
+"""Output of a run: bars on a terminal, plain lines in a pipe, JSON lines for programs.
 
-Progress goes to stderr, so that stdout holds what was made: the paths of the files, and texts.
+Progress goes to stderr; stdout holds results: paths of files, and texts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .show import echo, json_line, safe, write
 from .streams import results
 
 QUIET_SECONDS = 5.0
-"""Plain progress of one node is told at most this often."""
+"""Least seconds between progress lines of one node."""
 SHORT_SECONDS = 0.05
-"""A node that took less is not worth a line."""
+"""Nodes that took less get no line."""
 
 
 class Listener(Protocol):
@@ -34,7 +34,7 @@ class Listener(Protocol):
 
 
 def listener(as_json: bool, verbose: bool = False) -> AbstractContextManager[Listener]:
-    """The one that suits where the output goes; ``verbose``: with what became of each ``auto``."""
+    """The listener for the kind of output; ``verbose`` shows the value of each ``auto``."""
     if as_json:
         return nullcontext(_json)
     return Bars(verbose) if sys.stderr.isatty() else nullcontext(Plain(verbose))
@@ -52,10 +52,10 @@ class Plain:
         self.todo: set[str] = set()
         self.finished = 0
         self.speed = Speed()
-        self.told = time.monotonic()
+        self.last_line = time.monotonic()
         self.tokens = 0
         self.texts: dict[int, str] = {}
-        """Of the node that writes now, by sequence."""
+        """Texts of the running node, by sequence."""
 
     def __call__(self, event: Event) -> None:
         data = event.data
@@ -68,10 +68,10 @@ class Plain:
                 for line in resolved_lines(data) if self.verbose else ():
                     self.say(line)
             case "hashing":
-                self.say(f"reading {data['path'].name} ({data['bytes'] / 1e9:.1f} GB) to know it again")
+                self.say(f"reading {data['path'].name} ({data['bytes'] / 1e9:.1f} GB) to hash it")
             case "started":
                 self.speed, self.tokens = Speed(), 0
-                self.todo.add(event.node)  # a lazy input may want nodes that were not planned
+                self.todo.add(event.node)  # a lazy input may request nodes that were not planned
             case "progress":
                 self.progress(event)
             case "finished":
@@ -95,11 +95,11 @@ class Plain:
     def progress(self, event: Event) -> None:
         self.speed.add(event)
         done, total = event.data["done"], event.data["total"]
-        if done < total and time.monotonic() - self.told >= QUIET_SECONDS:
+        if done < total and time.monotonic() - self.last_line >= QUIET_SECONDS:
             self.say(f"  {name_of(event)} {done}/{total}{self.speed.words('  ')}")
 
     def token(self, event: Event) -> None:
-        """Show the first sequence as it is written; the others are kept until it is done."""
+        """Show the first sequence as it is generated; the others are buffered until it is done."""
         sequence, text = event.data["sequence"], event.data["text"]
         self.tokens += event.data["id"] >= 0
         self.speed.add(event._replace(data={"done": self.tokens, "unit": "tok"}))
@@ -108,7 +108,7 @@ class Plain:
             write(text)
 
     def end_texts(self) -> None:
-        """End the line of what was written, and show the other sequences of the batch."""
+        """End the line, and show the other sequences of the batch."""
         first, *others = (text for _, text in sorted(self.texts.items()))
         self.texts = {}
         if not first.endswith("\n"):
@@ -120,12 +120,12 @@ class Plain:
         echo(path)
 
     def say(self, line: str) -> None:
-        self.told = time.monotonic()
+        self.last_line = time.monotonic()
         echo(line, err=True)
 
 
 class Bars(Plain):
-    """Two bars on a terminal: nodes of the graph, and steps of the node that runs; finished nodes scroll past above."""
+    """Two bars on a terminal: nodes of the graph, and steps of the running node; finished nodes scroll above."""
 
     def __init__(self, verbose: bool = False) -> None:
         super().__init__(verbose)
@@ -166,7 +166,7 @@ class Bars(Plain):
             self.bars.update(self.node, visible=False)
 
     def token(self, event: Event) -> None:
-        """Text takes the place of the bars while it is written."""
+        """Text replaces the bars while it is generated."""
         if not self.texts:
             self.live.stop()
         super().token(event)
@@ -196,7 +196,7 @@ class Bars(Plain):
 
 
 class Speed:
-    """Steps a second of one node. The time before its first step is not counted: it is loading and warming up."""
+    """Steps per second of one node. Time before the first step (loading, warm-up) is not counted."""
 
     def __init__(self) -> None:
         self.first: tuple[int, float] | None = None
@@ -226,11 +226,11 @@ def name_of(event: Event) -> str:
 def plan_line(data: Mapping[str, Any]) -> str:
     cached, todo = len(data["cached"]), len(data["todo"])
     most = f" to {todo + len(data['maybe'])}" if data["maybe"] else ""
-    return f"{todo}{most} nodes to run" + (f", {cached} known from before" if cached else "")
+    return f"{todo}{most} nodes to run" + (f", {cached} from the cache" if cached else "")
 
 
 def resolved_lines(data: Mapping[str, Any]) -> list[str]:
-    """What became of each ``auto``, one line a source."""
+    """The value of each ``auto``, one line per source."""
     by_source: dict[str, dict[str, str]] = {}
     for r in data["resolved"]:
         by_source.setdefault(r["source"], {}).setdefault(r["input"], str(r["value"]))

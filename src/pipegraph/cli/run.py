@@ -1,4 +1,4 @@
-"""``pipegraph run``: run a graph, tell how it goes, print what was made."""
+"""``pipegraph run``: run a graph, show progress, print results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NODE.INPUT=VALUE", help="Set an input. May be repeated.")
 @click.option("--out", default="output", show_default=True, type=click.Path(path_type=Path), help="Folder to save to.")
 @click.option("--device", help="cpu, cuda, cuda:1, ...; auto: a GPU if there is one (default).")
-@click.option(
-    "--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), help="Numbers of networks; default: auto."
-)
+@click.option("--dtype", type=click.Choice(["auto", "fp32", "fp16", "bf16"]), help="Dtype of networks; default: auto.")
 @click.option("--kernels", metavar="OP=BACKEND,...", help="Choose back ends; `pipegraph kernels` lists them.")
 @click.option(
     "--quantize",
     type=click.Choice(["none", "q8", "fp8", "w4"]),
-    help="Keep weights of models and text encoders in 8 or 4 bits; done while loading.",
+    help="Quantize weights of models and text encoders to 8 or 4 bits while loading.",
 )
 @click.option(
     "--parallel",
@@ -41,12 +39,12 @@ if TYPE_CHECKING:
     show_default=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Share the sampling of a clip among N processes, each with a GPU of its own, or the CPU.",
+    help="Share the sampling of a video among N processes, each with its own GPU, or the CPU.",
 )
 @nodes_option
-@click.option("--record", "keep_record", is_flag=True, help="Save the run record beside the first file.")
+@click.option("--record", "keep_record", is_flag=True, help="Save the run record next to the first file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event a line on stdout, and nothing else there.")
-@click.option("--verbose", "-v", is_flag=True, help="Also show what became of each `auto`.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show the value of each `auto`.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a node that fails.")
 @click.pass_context
 def command(
@@ -65,11 +63,11 @@ def command(
     verbose: bool,
     debug: bool,
 ) -> None:
-    """Run a graph and save what it makes.
+    """Run a graph and save its results.
 
-    FILE is a path, the name of a ready-made graph, a picture or clip that holds its graph, or - for standard input.
+    FILE is a path, the name of a ready-made graph, a picture or video with its graph, or - for standard input.
     Options for the inputs of the graph come from the graph: `pipegraph run FILE --help` lists them. Paths of saved
-    files go to stdout, progress to stderr. A picture or clip is run with the settings it was made with; options win.
+    files go to stdout, progress to stderr. A picture or video is run with the settings it was made with; options win.
     """
     call = call_of(ctx, settings)
 
@@ -91,7 +89,7 @@ def command(
         return
     from . import parallel as processes
 
-    process = processes.mine()
+    process = processes.current_process()
     if process is None:
         processes.check(checked, file, device or workflow.made_with.get("device", "auto"))
         ctx.exit(processes.launch(ctx.meta[ARGS], parallel, checked.seeds, as_json))
@@ -105,7 +103,7 @@ def command(
 def _run(
     workflow: Workflow, call: Call, keep_record: bool, as_json: bool, verbose: bool = False, processes: int = 1
 ) -> None:
-    """Run a workflow and tell of it; of failures only where this is the only process."""
+    """Run a workflow and print its events; failures only if this is the only process."""
     from .progress import listener
 
     with results_apart(), listener(as_json, verbose) as tell:
@@ -124,20 +122,20 @@ def _run(
 
 
 def _weights(record: dict[str, Any]) -> list[str]:
-    """How packed weights are kept, a line a network; the record says which layers."""
+    """Storage of quantized weights, one line per network; the record names the layers."""
     from pipegraph.models.quantize import summary
 
-    found = [noted["weights"] for noted in record["notes"].values() if "weights" in noted]
-    return [f"weights of {name}: {summary(told)}" for networks in found for name, told in networks.items()]
+    recorded = [noted["weights"] for noted in record["notes"].values() if "weights" in noted]
+    return [f"weights of {name}: {summary(stored)}" for networks in recorded for name, stored in networks.items()]
 
 
 def _interrupt(*_: Any) -> NoReturn:
-    """A request to end is treated as Ctrl-C."""
+    """Treat SIGTERM as Ctrl-C."""
     raise KeyboardInterrupt
 
 
 def locate(cause: BaseException | None, debug: bool) -> str:
-    """Where a node failed, in words; empty if that is not known."""
+    """Where a node failed, in words; empty if unknown."""
     if cause and debug:
         return "".join(traceback.format_exception(cause))
     frames = traceback.extract_tb(cause.__traceback__) if cause else []

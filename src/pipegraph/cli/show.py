@@ -1,4 +1,4 @@
-"""How the commands print: aligned columns, problems, JSON lines. Imports nothing that is slow."""
+"""Printing for commands: aligned columns, problems, JSON lines. No slow imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipegraph.runtime.errors import Problem, visible
 from .streams import mute, results
 
 _STYLE: Final = re.compile(r"(\x1b\[(?:0|1|31|33)m)")
-"""Reset, bold, red and yellow, as ``click.style`` writes them."""
+"""Reset, bold, red and yellow of ``click.style``."""
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
@@ -37,7 +37,7 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "") -> None:
 
 
 def problems(listed: Sequence[Problem], unlisted: int = 0) -> None:
-    """Print problems on stderr, one after the other, and how many there are besides."""
+    """Print problems on stderr, and the number of unlisted ones."""
     for problem in listed:
         echo(click.style("error", fg="red", bold=True) + f"[{problem.code}] {problem}", err=True)
     if unlisted:
@@ -50,9 +50,9 @@ def json_line(value: Any) -> None:
 
 
 def echo(message: Any, err: bool = False) -> None:
-    """Print a line for a reader who may have gone, as with ``| head``: then the stream is muted and work goes on.
+    """Print a line; if the reader has gone, as with ``| head``, mute the stream and go on.
 
-    On a terminal control characters are shown as escapes.
+    On a terminal, control characters are escaped.
     """
     stream = sys.stderr if err else results()
     try:
@@ -62,12 +62,12 @@ def echo(message: Any, err: bool = False) -> None:
 
 
 def safe(text: str) -> str:
-    """Text that a terminal may get: control characters as escapes, but for the few styles that we use."""
+    """Escape control characters for a terminal, except the styles that we use."""
     return "".join(part if _STYLE.fullmatch(part) else visible(part) for part in _STYLE.split(text))
 
 
 def write(text: str) -> None:
-    """Print a piece of a result on stdout, at once and without a line break; a pipe or file gets it as it is."""
+    """Print a piece of a result on stdout, at once and without a line break; raw in a pipe or file."""
     stream = results()
     try:
         click.echo(safe(text) if stream.isatty() else text, file=stream, nl=False, color=True)

@@ -1,4 +1,4 @@
-"""The streams that the command line prints to: they take any text, and results are kept apart from what nodes print."""
+"""Output streams of the command line: they take any text, and separate results from the output of nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _results: TextIO | None = None
 
 
 def open_streams() -> None:
-    """Let stdout and stderr take any text: what they cannot encode is escaped, and a closed one leads nowhere."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # else the next file that is opened takes its number
+    """Let stdout and stderr take any text: escape what they cannot encode, open closed ones to /dev/null."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # else the next opened file gets its descriptor
         pass
     os.close(descriptor)
     for name in ("stdout", "stderr"):
@@ -25,13 +25,13 @@ def open_streams() -> None:
 
 
 def results() -> TextIO:
-    """Where results are printed: stdout, also while ``results_apart`` leads what others print there to stderr."""
+    """The stream of results: stdout, even while ``results_apart`` redirects other output to stderr."""
     return _results or sys.stdout
 
 
 @contextmanager
 def results_apart() -> Iterator[None]:
-    """Inside, what nodes and libraries print on stdout goes to stderr, so that it does not stand between results."""
+    """Redirect output of nodes and libraries from stdout to stderr, so that it does not mix with results."""
     global _results
     sys.stdout.flush()
     own = _own_stdout()
@@ -48,7 +48,7 @@ def results_apart() -> Iterator[None]:
 
 
 def _own_stdout() -> TextIO | None:
-    """A stream of its own to the process's stdout, whose number leads to stderr now; None if stdout is replaced."""
+    """A stream to the process's stdout, whose descriptor now leads to stderr; None if stdout is replaced."""
     try:
         if sys.stdout.fileno() != 1:
             return None
@@ -60,7 +60,7 @@ def _own_stdout() -> TextIO | None:
 
 
 def mute(stream: TextIO) -> None:
-    """Let what is written to a stream, and what it still holds, go nowhere."""
+    """Discard the output and the buffer of a stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

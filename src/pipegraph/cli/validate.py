@@ -1,4 +1,4 @@
-"""``pipegraph validate``: every error of a graph, without torch and without weights."""
+"""``pipegraph validate``: report every problem of a graph, without torch and weights."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .show import echo, json_line
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, file: str, settings: tuple[str, ...], packs: tuple[Path, ...], as_json: bool) -> None:
-    """Tell everything that is wrong with a graph, without running it; exit code 2 if anything is.
+    """Report every problem of a graph, without running it; exit code 2 if there is one.
 
-    FILE is a path, the name of a ready-made graph, a picture or clip that holds its graph, or - for standard input.
-    Inputs of the graph can be given as for `run`; those it needs and were not given are no error here.
+    FILE is a path, the name of a ready-made graph, a picture or video with its graph, or - for standard input.
+    Inputs of the graph can be given as for `run`; missing required inputs are no error here.
     """
     call = call_of(ctx, settings)
     nodes = len(call.graph.nodes)
