@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -119,6 +120,8 @@ class NodeCheck:
             kind = type(value)
             port = ports.get(name)
             if port is None:
+                if entry.spec.ignores and re.fullmatch(entry.spec.ignores, name):
+                    continue
                 if self.tolerant:
                     self.left_out.setdefault(use.id, set()).add(name)
                     self.notice("unknown_input", f"{use.type} has no such input; it was left out", use, name)

@@ -90,6 +90,7 @@ def node(
     version: int = 1,
     output_node: bool = False,
     output: str = "",
+    ignores: str = "",
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None,
     recommend: Callable[..., Mapping[str, Any]] | None = None,
     changes: Mapping[str, Any] | None = None,
@@ -106,6 +107,7 @@ def node(
         version: Increase it if the same inputs give a new result.
         output_node: Runs even if nothing reads its outputs.
         output: Name of a single output; its wire type if empty.
+        ignores: See ``NodeSpec.ignores``.
         check: See ``NodeSpec.check``.
         recommend: For loaders; see ``NodeSpec.recommend``.
         changes: See ``NodeSpec.changes``.
@@ -133,6 +135,7 @@ def node(
             effect=effect,
             version=version,
             output_node=output_node,
+            ignores=ignores,
             check=check,
             recommend=recommend,
             changes=changes or {},

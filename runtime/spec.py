@@ -155,6 +155,8 @@ class NodeSpec:
     """Name of the parameter that takes the RunContext."""
     streams: bool = False
     """The function is a generator of NodeEvents that returns its outputs."""
+    ignores: str = ""
+    """Regular expression of inputs that editors add and the node does not read."""
     groups: frozenset[str] = frozenset()
     """Parameters that are mappings of inputs (``Grows``)."""
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None

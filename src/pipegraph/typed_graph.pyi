@@ -40,6 +40,8 @@ class _CLIPVisionLoader(Node, Output[L['CLIP_VISION']]):
     CLIP_VISION: Output[L['CLIP_VISION']]
 class _Canny(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
+class _CaseConverter(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
 class _ChatTemplate(Node):
     text: Output[L['STRING']]
     tokens: Output[L['TOKENS']]
@@ -48,10 +50,22 @@ class _CheckpointLoaderSimple(Node):
     MODEL: Output[L['MODEL']]
     CLIP: Output[L['CLIP']]
     VAE: Output[L['VAE']]
+class _ComfyAndNode(Node, Output[L['BOOLEAN']]):
+    BOOLEAN: Output[L['BOOLEAN']]
 class _ComfyMathExpression(Node):
     FLOAT: Output[L['FLOAT']]
     INT: Output[L['INT']]
     BOOL: Output[L['BOOLEAN']]
+class _ComfyNotNode(Node, Output[L['BOOLEAN']]):
+    BOOLEAN: Output[L['BOOLEAN']]
+class _ComfyNumberConvert(Node):
+    FLOAT: Output[L['FLOAT']]
+    INT: Output[L['INT']]
+class _ComfyOrNode(Node, Output[L['BOOLEAN']]):
+    BOOLEAN: Output[L['BOOLEAN']]
+class _ComfyPassOrNoneNode(Node):
+    output: Output[Any]
+    is_none: Output[L['BOOLEAN']]
 class _ComfySwitchNode(Node, Output[Any]):
     output: Output[Any]
 class _ConditioningCombine(Node, Output[L['CONDITIONING']]):
@@ -63,14 +77,27 @@ class _ControlNetApplyAdvanced(Node):
     negative: Output[L['CONDITIONING']]
 class _ControlNetLoader(Node, Output[L['CONTROL_NET']]):
     CONTROL_NET: Output[L['CONTROL_NET']]
+class _ConvertArrayToString(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _ConvertDictionaryToString(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _CreateBoundingBoxes(Node):
+    preview: Output[L['IMAGE']]
+    bboxes: Output[L['BOUNDING_BOX']]
+    elements: Output[L['ARRAY']]
 class _CreateVideo(Node, Output[L['VIDEO']]):
     VIDEO: Output[L['VIDEO']]
+class _CustomCombo(Node):
+    STRING: Output[L['STRING']]
+    INDEX: Output[L['INT']]
 class _Detokenize(Node, Output[L['STRING']]):
     text: Output[L['STRING']]
 class _DifferentialDiffusion(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _DisableNoise(Node, Output[L['NOISE']]):
     NOISE: Output[L['NOISE']]
+class _DrawBBoxes(Node, Output[L['IMAGE']]):
+    out_image: Output[L['IMAGE']]
 class _DualCFGGuider(Node, Output[L['GUIDER']]):
     GUIDER: Output[L['GUIDER']]
 class _DualCLIPLoader(Node, Output[L['CLIP']]):
@@ -129,9 +156,12 @@ class _ImageBatch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageBlur(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
+class _ImageCompare(Node): ...
 class _ImageCompositeMasked(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageCrop(Node, Output[L['IMAGE']]):
+    IMAGE: Output[L['IMAGE']]
+class _ImageCropV2(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageFromBatch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
@@ -164,6 +194,8 @@ class _InvertMask(Node, Output[L['MASK']]):
     MASK: Output[L['MASK']]
 class _JoinImageWithAlpha(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
+class _JsonExtractString(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
 class _KSampler(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _KSamplerAdvanced(Node, Output[L['LATENT']]):
@@ -294,6 +326,8 @@ class _PreviewImage(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _PrimitiveBoolean(Node, Output[L['BOOLEAN']]):
     BOOLEAN: Output[L['BOOLEAN']]
+class _PrimitiveBoundingBox(Node, Output[L['BOUNDING_BOX']]):
+    BOUNDING_BOX: Output[L['BOUNDING_BOX']]
 class _PrimitiveFloat(Node, Output[L['FLOAT']]):
     FLOAT: Output[L['FLOAT']]
 class _PrimitiveInt(Node, Output[L['INT']]):
@@ -310,6 +344,12 @@ class _RandomNoise(Node, Output[L['NOISE']]):
     NOISE: Output[L['NOISE']]
 class _ReferenceLatent(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
+class _RegexExtract(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _RegexMatch(Node, Output[L['BOOLEAN']]):
+    matches: Output[L['BOOLEAN']]
+class _RegexReplace(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
 class _RepeatImageBatch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _RepeatLatentBatch(Node, Output[L['LATENT']]):
@@ -349,6 +389,8 @@ class _SaveWEBM(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _ScaleROPE(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _SeedNode(Node, Output[L['INT']]):
+    seed: Output[L['INT']]
 class _SetFirstSigma(Node, Output[L['SIGMAS']]):
     SIGMAS: Output[L['SIGMAS']]
 class _SetLatentNoiseMask(Node, Output[L['LATENT']]):
@@ -378,9 +420,21 @@ class _SplitSigmasDenoise(Node):
     low_sigmas: Output[L['SIGMAS']]
 class _StreamARVideo(Node, Output[L['VIDEO']]):
     VIDEO: Output[L['VIDEO']]
+class _StringCompare(Node, Output[L['BOOLEAN']]):
+    BOOLEAN: Output[L['BOOLEAN']]
 class _StringConcatenate(Node, Output[L['STRING']]):
     STRING: Output[L['STRING']]
+class _StringContains(Node, Output[L['BOOLEAN']]):
+    contains: Output[L['BOOLEAN']]
+class _StringFormat(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _StringLength(Node, Output[L['INT']]):
+    length: Output[L['INT']]
 class _StringReplace(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _StringSubstring(Node, Output[L['STRING']]):
+    STRING: Output[L['STRING']]
+class _StringTrim(Node, Output[L['STRING']]):
     STRING: Output[L['STRING']]
 class _StructuredOutput(Node, Output[L['GRAMMAR']]):
     grammar: Output[L['GRAMMAR']]
@@ -729,6 +783,20 @@ class Graph(Builder):
             low_threshold: Edges continue along pixels above it.
             high_threshold: Edges start at pixels above it; not below the low threshold.
         """
+    def CaseConverter(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        mode: L['UPPERCASE', 'lowercase', 'Capitalize', 'Title Case'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _CaseConverter:
+        """Write a text in capital or small letters.
+
+        Args:
+            string: Text to change.
+            mode: Capitalize changes the first letter of the text, Title Case that of each word; the rest becomes small.
+        """
     def ChatTemplate(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -771,6 +839,14 @@ class Graph(Builder):
         Args:
             ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
         """
+    def ComfyAndNode(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        values: Mapping[str, Any | None | Output[Any] | Input] = ...,
+    ) -> _ComfyAndNode:
+        """Whether all values are true; false, 0, empty and missing values are not."""
     def ComfyMathExpression(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -783,6 +859,52 @@ class Graph(Builder):
 
         Args:
             expression: Numbers, names of the values, + - * / // % **, comparisons, and, or, not, x if c else y; sum, min, max, abs, round, pow, sqrt, ceil, floor, log, log2, log10, sin, cos, tan, int, float; `values` is a list of all.
+        """
+    def ComfyNotNode(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        value: Any | Output[Any] | Input,
+    ) -> _ComfyNotNode:
+        """Whether a value is false, 0, empty or missing.
+
+        Args:
+            value: The value.
+        """
+    def ComfyNumberConvert(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        value: int | float | str | Path | bool | Output[L['INT', 'FLOAT', 'STRING', 'COMBO', 'BOOLEAN']] | Input,
+    ) -> _ComfyNumberConvert:
+        """Convert a value to both kinds of numbers.
+
+        Args:
+            value: A number, a text that is a number, or true (1) or false (0). A fraction is cut to a whole number.
+        """
+    def ComfyOrNode(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        values: Mapping[str, Any | None | Output[Any] | Input] = ...,
+    ) -> _ComfyOrNode:
+        """Whether any value is true; false, 0, empty and missing values are not."""
+    def ComfyPassOrNoneNode(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        anything: Any | None | Output[Any] | Input = ...,
+        default: Any | None | Output[Any] | Input = ...,
+    ) -> _ComfyPassOrNoneNode:
+        """Pass a value on; if there is none, another one.
+
+        Args:
+            anything: The value.
+            default: Value to take where `anything` is missing.
         """
     def ComfySwitchNode(
         self,
@@ -867,6 +989,58 @@ class Graph(Builder):
         Args:
             control_net_name: A single file in diffusers layout, or a component folder.
         """
+    def ConvertArrayToString(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        array: Output[L['ARRAY']] | Input,
+        indent: int | Output[L['INT']] | Input = ...,
+    ) -> _ConvertArrayToString:
+        """Write a list as JSON.
+
+        Args:
+            array: List to write.
+            indent: Spaces by level; 0 writes one line.
+        """
+    def ConvertDictionaryToString(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        dictionary: Output[L['DICT']] | Input,
+        indent: int | Output[L['INT']] | Input = ...,
+    ) -> _ConvertDictionaryToString:
+        """Write a dictionary as JSON.
+
+        Args:
+            dictionary: Dictionary to write.
+            indent: Spaces by level; 0 writes one line.
+        """
+    def CreateBoundingBoxes(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        background: None | Output[L['IMAGE']] | Input = ...,
+        bboxes: str | Path | None | Output[L['BOUNDING_BOX', 'ARRAY', 'STRING', 'COMBO']] | Input = ...,
+        width: int | Output[L['INT']] | Input = ...,
+        height: int | Output[L['INT']] | Input = ...,
+        editor_state: Any | None | Output[Any] | Input = ...,
+        last_incoming: Any | None | Output[Any] | Input = ...,
+    ) -> _CreateBoundingBoxes:
+        """Bounding boxes as an editor has drawn them, or as they come in: to prompt elements and a preview.
+
+        Elements have coordinates in thousandths, [top, left, bottom, right], as prompts with a layout want them.
+
+        Args:
+            background: Shown darkened below the boxes in the preview.
+            bboxes: Boxes, elements or their JSON; they count where they are others than `last_incoming`.
+            width: Width of the canvas in pixels.
+            height: Height of the canvas in pixels.
+            editor_state: Boxes that were drawn: x, y, width, height and metadata.
+            last_incoming: The `bboxes` that the drawing began with.
+        """
     def CreateVideo(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -886,6 +1060,20 @@ class Graph(Builder):
             audio: Audio; cut or padded with silence to the video's length when it is saved.
             bit_depth: Bits per channel: 8, or `auto`, which is 8.
             color_space: Color space of the frames.
+        """
+    def CustomCombo(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        choice: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        index: int | Output[L['INT']] | Input = ...,
+    ) -> _CustomCombo:
+        """A text that an editor chooses from a list of the user's own.
+
+        Args:
+            choice: The text.
+            index: Its place in the list, from 0.
         """
     def Detokenize(
         self,
@@ -923,6 +1111,20 @@ class Graph(Builder):
         /,
     ) -> _DisableNoise:
         """No initial noise, for a latent that already contains noise."""
+    def DrawBBoxes(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        bboxes: Output[L['BOUNDING_BOX']] | Input,
+        image: None | Output[L['IMAGE']] | Input = ...,
+    ) -> _DrawBBoxes:
+        """Draw boxes of a detector on images, with labels and scores.
+
+        Args:
+            bboxes: One list of boxes for all images, or a list for each of them.
+            image: Images to draw on; black ones of the boxes' extent if missing.
+        """
     def DualCFGGuider(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -1369,6 +1571,22 @@ class Graph(Builder):
             blur_radius: Half the width of the window in pixels.
             sigma: Standard deviation of the Gaussian in units of the radius.
         """
+    def ImageCompare(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image_a: None | Output[L['IMAGE']] | Input = ...,
+        image_b: None | Output[L['IMAGE']] | Input = ...,
+        compare_view: Any | None | Output[Any] | Input = ...,
+    ) -> _ImageCompare:
+        """Show two batches of images to be compared: they are saved for a while in the folder of temporary files.
+
+        Args:
+            image_a: The one batch.
+            image_b: The other batch.
+            compare_view: State of the editor's view; not used.
+        """
     def ImageCompositeMasked(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -1412,6 +1630,20 @@ class Graph(Builder):
             height: Height of the rectangle in pixels.
             x: Column of its left edge; at most the last column.
             y: Row of its top edge; at most the last row.
+        """
+    def ImageCropV2(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image: Output[L['IMAGE']] | Input,
+        crop_region: Any | Output[Any] | Input = ...,
+    ) -> _ImageCropV2:
+        """Cut a rectangle out of images; what lies beyond the border is left out.
+
+        Args:
+            image: Images to cut.
+            crop_region: The rectangle: a link, or {"__value__": {"x": 0, "y": 0, "width": 512, "height": 512}}.
         """
     def ImageFromBatch(
         self,
@@ -1640,6 +1872,23 @@ class Graph(Builder):
         Args:
             image: Colours.
             alpha: 1 where transparent, as LoadImage's MASK; scaled to the image's size.
+        """
+    def JsonExtractString(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        json_string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        key: str | Path | Output[L['STRING', 'COMBO']] | Input,
+    ) -> _JsonExtractString:
+        """Give the value of a key of the first JSON object in a text, such as the answer of a language model.
+
+        What stands around the object (words, Markdown) is passed over. Without an object, or without the key, the result
+        is empty. Lists and objects come as JSON.
+
+        Args:
+            json_string: Text to search.
+            key: Key of the outermost object.
         """
     def KSampler(
         self,
@@ -2628,6 +2877,24 @@ class Graph(Builder):
         Args:
             value: true or false.
         """
+    def PrimitiveBoundingBox(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        x: int | Output[L['INT']] | Input = ...,
+        y: int | Output[L['INT']] | Input = ...,
+        width: int | Output[L['INT']] | Input = ...,
+        height: int | Output[L['INT']] | Input = ...,
+    ) -> _PrimitiveBoundingBox:
+        """A rectangle in pixels.
+
+        Args:
+            x: Its left edge.
+            y: Its top edge.
+            width: Its width.
+            height: Its height.
+        """
     def PrimitiveFloat(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -2732,6 +2999,74 @@ class Graph(Builder):
         Args:
             conditioning: What to change.
             latent: The picture, encoded by the model's VAE; without one nothing changes.
+        """
+    def RegexExtract(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        regex_pattern: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        mode: L['First Match', 'All Matches', 'First Group', 'All Groups'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        case_insensitive: bool | Output[L['BOOLEAN']] | Input = ...,
+        multiline: bool | Output[L['BOOLEAN']] | Input = ...,
+        dotall: bool | Output[L['BOOLEAN']] | Input = ...,
+        group_index: int | Output[L['INT']] | Input = ...,
+    ) -> _RegexExtract:
+        """Extract what a regular expression matches; several results stand on lines of their own, none is an empty text.
+
+        Args:
+            string: Text to search.
+            regex_pattern: Regular expression, as in Python.
+            mode: The first match or all of them, or a group of the first match or of all. All Matches of an expression with groups gives the first group of each.
+            case_insensitive: Capital and small letters are the same.
+            multiline: ^ and $ match at each line, not only at the ends of the text.
+            dotall: A dot matches line breaks, too.
+            group_index: Which group; 0 is the whole match.
+        """
+    def RegexMatch(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        regex_pattern: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        case_insensitive: bool | Output[L['BOOLEAN']] | Input = ...,
+        multiline: bool | Output[L['BOOLEAN']] | Input = ...,
+        dotall: bool | Output[L['BOOLEAN']] | Input = ...,
+    ) -> _RegexMatch:
+        """Whether a regular expression matches anywhere in a text.
+
+        Args:
+            string: Text to search.
+            regex_pattern: Regular expression, as in Python.
+            case_insensitive: Capital and small letters are the same.
+            multiline: ^ and $ match at each line, not only at the ends of the text.
+            dotall: A dot matches line breaks, too.
+        """
+    def RegexReplace(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        regex_pattern: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        replace: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        case_insensitive: bool | Output[L['BOOLEAN']] | Input = ...,
+        multiline: bool | Output[L['BOOLEAN']] | Input = ...,
+        dotall: bool | Output[L['BOOLEAN']] | Input = ...,
+        count: int | Output[L['INT']] | Input = ...,
+    ) -> _RegexReplace:
+        """Replace what a regular expression matches.
+
+        Args:
+            string: Text to search.
+            regex_pattern: Regular expression, as in Python.
+            replace: New text; `\\1` is the first group.
+            case_insensitive: Capital and small letters are the same.
+            multiline: ^ and $ match at each line, not only at the ends of the text.
+            dotall: A dot matches line breaks, too.
+            count: Matches to replace at most; 0 is all.
         """
     def RepeatImageBatch(
         self,
@@ -3083,6 +3418,18 @@ class Graph(Builder):
             scale_t: Scale of time: 7 for ChronoEdit, whose two latent frames are first and last of a longer video.
             shift_t: Shift in latent frames.
         """
+    def SeedNode(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        seed: int | None | Output[L['INT']] | Input = ...,
+    ) -> _SeedNode:
+        """A seed that several nodes share.
+
+        Args:
+            seed: The seed; empty draws one.
+        """
     def SetFirstSigma(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3296,6 +3643,24 @@ class Graph(Builder):
             fps: Frames a second.
             audio: Audio; cut or padded with silence to the video's length.
         """
+    def StringCompare(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string_a: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        string_b: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        mode: L['Starts With', 'Ends With', 'Equal'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        case_sensitive: bool | Output[L['BOOLEAN']] | Input = ...,
+    ) -> _StringCompare:
+        """Compare two texts.
+
+        Args:
+            string_a: Text to examine.
+            string_b: Its expected start, end or whole.
+            mode: What is compared.
+            case_sensitive: Capital and small letters differ.
+        """
     def StringConcatenate(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3312,6 +3677,50 @@ class Graph(Builder):
             string_b: Second text.
             delimiter: Text between them.
         """
+    def StringContains(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        substring: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        case_sensitive: bool | Output[L['BOOLEAN']] | Input = ...,
+    ) -> _StringContains:
+        """Whether a text contains another one.
+
+        Args:
+            string: Text to search.
+            substring: Text to find.
+            case_sensitive: Capital and small letters differ.
+        """
+    def StringFormat(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        values: Mapping[str, Any | None | Output[Any] | Input] = ...,
+        f_string: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+    ) -> _StringFormat:
+        """Put values into a text: `{a}` becomes the value `a`, `{b:.2f}` the number `b` with two decimals.
+
+        The forms are those of Python's `str.format`, without a look inside of values. Values that are no text, number or
+        boolean are described.
+
+        Args:
+            f_string: The text; {{ and }} are braces.
+        """
+    def StringLength(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+    ) -> _StringLength:
+        """Count the characters of a text.
+
+        Args:
+            string: Text to measure.
+        """
     def StringReplace(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3327,6 +3736,36 @@ class Graph(Builder):
             string: Text to change.
             find: Text to replace; nothing changes if it is empty.
             replace: Replacement.
+        """
+    def StringSubstring(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        start: int | Output[L['INT']] | Input = ...,
+        end: int | Output[L['INT']] | Input = ...,
+    ) -> _StringSubstring:
+        """Cut a part out of a text.
+
+        Args:
+            string: Text to cut.
+            start: First character, from 0; negative from the end.
+            end: The character after the last; negative from the end.
+        """
+    def StringTrim(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        string: str | Path | Output[L['STRING', 'COMBO']] | Input,
+        mode: L['Both', 'Left', 'Right'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _StringTrim:
+        """Remove white space at the ends of a text.
+
+        Args:
+            string: Text to trim.
+            mode: At which end.
         """
     def StructuredOutput(
         self,
