@@ -36,8 +36,8 @@ class LanguageEncoder:
 
         With LoRAs it is another one at each call: what was read without them is nothing to go on from.
         """
-        same = self.source.network is self.network and not self.loras
-        return self.source if same else replace(self.source, network=self.network)
+        same = self.source.loaded.network is self.network and not self.loras
+        return self.source if same else replace(self.source, loaded=self.source.loaded.with_network(self.network))
 
     @property
     def limit(self) -> int:
@@ -63,12 +63,14 @@ class LanguageEncoder:
         recipe, llm = self.recipe, self.source
         deepest = llm.facts.layers
         if bad := [layer for layer in recipe.layers if not -deepest - 1 <= layer <= deepest]:
-            raise ValueError(f"{llm.name} has {deepest} layers; {recipe.name} is read at {bad[0]}: another model?")
+            raise ValueError(
+                f"{llm.loaded.name} has {deepest} layers; {recipe.name} is read at {bad[0]}: another model?"
+            )
         fast = llm.tokenizer.fast if llm.tokenizer else None
         pads = self.limit - len(tokens.ids) if recipe.padded else 0
         pad = fast.pad_token_id if fast is not None and fast.pad_token_id is not None else 0
-        ids = torch.tensor([[*tokens.ids, *[pad] * pads]], device=llm.device)
-        mask = torch.tensor([[1] * len(tokens.ids) + [0] * pads], device=llm.device)
+        ids = torch.tensor([[*tokens.ids, *[pad] * pads]], device=llm.loaded.device)
+        mask = torch.tensor([[1] * len(tokens.ids) + [0] * pads], device=llm.loaded.device)
         decoder = self.network.get_decoder()
         with self.adapted():
             found = self.read(decoder, input_ids=ids, attention_mask=mask)

@@ -35,7 +35,7 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "model": {"adapters", "control", "family", "loaded"},
     "patches": {"model", "sampling"},
     "causal": {"family", "model", "sampling", "vae"},
-    "llm": {"loading", "paths", "quantize"},
+    "llm": {"loaded", "loading", "paths", "quantize"},
     "text": {"adapters", "family", "text_families", "words"},
     "text_families": {"family"},
     "text_glyph": {"family", "text"},

@@ -158,7 +158,7 @@ def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], pl
             wanted = ", ".join(k for r in family.recipes for k in r.kinds)
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
         llm = _with_eyes(load_llm(path, recipe, name, place), folder_of(path))
-        made[recipe.name] = LanguageEncoder(llm.network, llm, recipe, writes=_writes(path, kind, llm))
+        made[recipe.name] = LanguageEncoder(llm.loaded.network, llm, recipe, writes=_writes(path, kind, llm))
         if family.others and pipeline_index(path):
             made |= _others(family, name, path, place, made)
     return TextEncoder(family, made, ", ".join(paths))
@@ -213,7 +213,7 @@ def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
     if llm.vision is None or llm.vision.processor is not None:
         return llm
     file = folder.parent / _PREPARATION if folder else None
-    usual: dict[str, Any] = _OF_QWEN3 if llm.network.config.model_type == "qwen3_vl" else {"size": _PIXELS}
+    usual: dict[str, Any] = _OF_QWEN3 if llm.loaded.network.config.model_type == "qwen3_vl" else {"size": _PIXELS}
     vision = llm.vision.prepared(file.parent) if file and file.is_file() else llm.vision.usual(**usual)
     return replace(llm, vision=vision)
 
@@ -224,7 +224,7 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
     files = weight_files(folder) if folder else [path]
     if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
         return True
-    config = llm.network.config
+    config = llm.loaded.network.config
     if folder:
         return kind != TEXT_OF_VL and not getattr(config, HEADLESS, False)
     return ties(kind, config.get_text_config().hidden_size)

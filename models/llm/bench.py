@@ -169,7 +169,7 @@ def _in(network: Any, format: str) -> LLM:
     llm = LLM.of(shared, name=format)
     if format == "fp32":
         return llm
-    packed: Any = quantized(llm.network, format)
+    packed: Any = quantized(llm.loaded.network, format)
     return LLM.of(packed, name=format)
 
 

@@ -40,7 +40,7 @@ def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:
     if pool.stores:
         return pool.page_bytes
     facts = llm.facts
-    size = llm.dtype.itemsize
+    size = llm.loaded.dtype.itemsize
     token = facts.kv_bytes_per_layer
     if kv == "int8":
         token = token // size + 2 * 4 * facts.kv_heads  # a float32 scale for each head of keys and of values
@@ -60,7 +60,7 @@ def check_budget(llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int
         total += blocks * page_bytes(llm, pool, kv)
     if total > budget:
         raise OverBudget(
-            f"{sum(lengths)} tokens in {llm.name}'s cache take {show_size(total)}, more than its budget of "
+            f"{sum(lengths)} tokens in {llm.loaded.name}'s cache take {show_size(total)}, more than its budget of "
             f"{show_size(budget)}; shorten the prompt, keep it as int8, or set {VARIABLE}"
         )
     return total
@@ -79,7 +79,7 @@ def room_for(llm: LLM, cache: KVCache, budget: int) -> int:
     room = min(blocks * PAGE + -n % PAGE for n in cache.lengths)
     if room < 1:
         raise OverBudget(
-            f"{sum(cache.lengths)} tokens in {llm.name}'s cache take {show_size(cache.nbytes)}, and its budget of "
-            f"{show_size(budget)} leaves no room for a reply; set {VARIABLE}"
+            f"{sum(cache.lengths)} tokens in {llm.loaded.name}'s cache take {show_size(cache.nbytes)}, and its "
+            f"budget of {show_size(budget)} leaves no room for a reply; set {VARIABLE}"
         )
     return room

@@ -90,7 +90,7 @@ def held_bytes(*caches: KVCache) -> int:
 
 def pools_of(llm: LLM) -> tuple[Pool, ...]:
     """New memory for the layers of a model that keep keys and values."""
-    return tuple(Pool(layers, window) for window, layers in attention_groups(llm.facts.kinds, llm.name).items())
+    return tuple(Pool(layers, window) for window, layers in attention_groups(llm.facts.kinds, llm.loaded.name).items())
 
 
 def attention_groups(kinds: Sequence[LayerKind], name: str) -> dict[int | None, list[int]]:

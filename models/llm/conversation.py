@@ -47,7 +47,7 @@ class Conversation:
             ValueError: the model has no tokenizer or no chat template.
         """
         if llm.tokenizer is None or not llm.tokenizer.chat_template:
-            raise ValueError(f"{llm.name} cannot chat: it comes without a chat template")
+            raise ValueError(f"{llm.loaded.name} cannot chat: it comes without a chat template")
         self.llm, self.params, self.thinking = llm, params, thinking
         self._tokenizer = llm.tokenizer
         self._system: list[Message] = [{"role": "system", "content": system}] if system else []
@@ -93,7 +93,8 @@ class Conversation:
         tokens = shown(self.llm, chat.ids, pictures)
         if tokens.lengths[0] >= self.llm.facts.context:
             raise ContextOverflow(
-                f"the chat has {tokens.lengths[0]} tokens, and {self.llm.name} reads {self.llm.facts.context} at most"
+                f"the chat has {tokens.lengths[0]} tokens, and {self.llm.loaded.name} reads "
+                f"{self.llm.facts.context} at most"
             )
         made = yield from self._answer(tokens)
         remarks = [r for r in chat.remarks if r not in self._told]

@@ -90,7 +90,7 @@ class Sequences:
         self.ids: list[list[int]] = [[] for _ in self.held]
         self.texts: list[list[str]] = [[] for _ in self.held]
         self.finish: list[Finish | None] = [None] * len(self.held)
-        fits = room_for(llm, prefilled.cache, kv_budget(llm.device))
+        fits = room_for(llm, prefilled.cache, kv_budget(llm.loaded.device))
         self.room = [min(params.max_tokens, llm.facts.context - n, fits) for n in self.held.lengths]
         for sequence, room in enumerate(self.room):
             if room < 1:
@@ -178,48 +178,48 @@ def decode(
     """
     began = last = time.perf_counter()
     work = Sequences(llm, prefilled, params, constraint, stopper)
-    session = Session(llm, prefilled.cache)
-    ends: list[Tensor] = list(prefilled.logits.split(1))
-    active = list(range(len(work.ids)))
-    logits = prefilled.logits
-    gaps: list[float] = []
-    steps, first_s = 0, 0.0
-    while active:
-        logits = work.allowed(logits, active)
-        rows = [row for row, s in enumerate(active) if not work.finish[s]]
-        if rows != list(range(len(active))):  # the constraint has nothing more to say
-            yield from work.rest([s for s in active if work.finish[s]])
-            logits, active = logits[rows], [active[row] for row in rows]
-            if not active:
+    with Session.open(llm, prefilled.cache) as session:
+        ends: list[Tensor] = list(prefilled.logits.split(1))
+        active = list(range(len(work.ids)))
+        logits = prefilled.logits
+        gaps: list[float] = []
+        steps, first_s = 0, 0.0
+        while active:
+            logits = work.allowed(logits, active)
+            rows = [row for row, s in enumerate(active) if not work.finish[s]]
+            if rows != list(range(len(active))):  # the constraint has nothing more to say
+                yield from work.rest([s for s in active if work.finish[s]])
+                logits, active = logits[rows], [active[row] for row in rows]
+                if not active:
+                    break
+            chosen = work.chooser.draw(logits, active, [work.position(s) for s in active])
+            now = time.perf_counter()
+            gaps += [now - last] * len(active) if steps else []
+            first_s, last = (first_s, now) if steps else (now - began, now)
+            for sequence, token in zip(active, chosen, strict=True):
+                yield work.take(sequence, token)
+            ended = [bool(work.finish[s]) for s in active]
+            run = [(s, [t]) for s, t, end in zip(active, chosen, ended, strict=True) if go_on or not end]
+            if not run:
                 break
-        chosen = work.chooser.draw(logits, active, [work.position(s) for s in active])
-        now = time.perf_counter()
-        gaps += [now - last] * len(active) if steps else []
-        first_s, last = (first_s, now) if steps else (now - began, now)
-        for sequence, token in zip(active, chosen, strict=True):
-            yield work.take(sequence, token)
-        ended = [bool(work.finish[s]) for s in active]
-        run = [(s, [t]) for s, t, end in zip(active, chosen, ended, strict=True) if go_on or not end]
-        if not run:
-            break
-        ahead = max(work.room[s] - len(work.ids[s]) for s, _ in run)
-        found = session.step(run, reserve=min(ahead, AHEAD))
-        steps += 1
-        for row, (s, _) in enumerate(run):
-            ends[s] = found[row : row + 1]
-        kept = [row for row, (s, _) in enumerate(run) if not work.finish[s]]
-        active = [run[row][0] for row in kept]
-        logits = found if len(kept) == len(run) else found[kept]
-        session.working.trim()
-    session.keep(range(len(work.ids)))
-    cache = session.freeze()
-    stats = Stats(
-        reply_tokens=sum(map(len, work.ids)),
-        decode_s=last - began,
-        first_s=first_s,
-        gaps_s=tuple(gaps),
-        kv_bytes=cache.nbytes,
-        steps=steps,
-        experts=session.experts(),
-    ).after(prefilled.stats)
-    return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)
+            ahead = max(work.room[s] - len(work.ids[s]) for s, _ in run)
+            found = session.step(run, reserve=min(ahead, AHEAD))
+            steps += 1
+            for row, (s, _) in enumerate(run):
+                ends[s] = found[row : row + 1]
+            kept = [row for row, (s, _) in enumerate(run) if not work.finish[s]]
+            active = [run[row][0] for row in kept]
+            logits = found if len(kept) == len(run) else found[kept]
+            session.working.trim()
+        session.keep(range(len(work.ids)))
+        cache = session.freeze()
+        stats = Stats(
+            reply_tokens=sum(map(len, work.ids)),
+            decode_s=last - began,
+            first_s=first_s,
+            gaps_s=tuple(gaps),
+            kv_bytes=cache.nbytes,
+            steps=steps,
+            experts=session.experts(),
+        ).after(prefilled.stats)
+        return work.reply(Prefilled(cache, torch.cat(ends), stats) if go_on else None, stats)

@@ -10,6 +10,8 @@ import torch
 
 from pipegraph.kernels.hooks.install import install
 
+from ..loaded import Loaded
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -91,11 +93,13 @@ class Facts:
 class LLM:
     """A language model. Nothing in it is changed by using it."""
 
-    network: PreTrainedModel
-    """With a language-model head, in eval mode, on the kernel layer."""
+    loaded: Loaded
+    """A network of transformers with a language-model head, in eval mode, on the kernel layer.
+
+    Its dtype is that of the hidden states, and of keys and values.
+    """
     tokenizer: Tokenizer | None
     facts: Facts
-    name: str
     vision: Vision | None = None
     """What reads pictures, of a vision-language model."""
     kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -125,17 +129,10 @@ class LLM:
         if network._can_set_experts_implementation():
             experts.register()
             network.set_experts_implementation(experts.NAME)
-        return cls(network, tokenizer, facts, name, Vision.of(network))
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.network.parameters()).device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the hidden states, and of keys and values."""
-        found = (p.dtype for p in self.network.parameters() if p.is_floating_point())
-        return next(found, torch.get_default_dtype())
+        device = next(network.parameters()).device
+        floats = (p.dtype for p in network.parameters() if p.is_floating_point())
+        loaded = Loaded(network, device, next(floats, torch.get_default_dtype()), name)
+        return cls(loaded, tokenizer, facts, Vision.of(network))
 
 
 def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:

@@ -78,37 +78,37 @@ def prefill(
         chunk = max(chunk, sum(tokens.lengths))  # all keys of a sequence are to know its length
     began = time.perf_counter()
     given = sum(tokens.lengths)
-    budget = kv_budget(llm.device)
+    budget = kv_budget(llm.loaded.device)
     lengths = [*map(add, cache.lengths, tokens.lengths)]
     need = check_budget(llm, kept.pools if kept else cache.pools, cache.kv, lengths, chunk, budget)
     if kept:
         cache = kept.begin(tokens)
         tokens = Tokens(tuple(ids[n:] for ids, n in zip(tokens, cache.lengths, strict=True)))
         kept.shrink(budget - need + cache.nbytes)
-    session = Session(llm, cache)
-    session.look(tokens)
-    total = sum(tokens.lengths)
-    logits: list[Tensor] = [torch.empty(0)] * len(tokens)
-    done = 0
-    for rows in chunks(tokens, chunk):
-        reserve = max(len(tokens.ids[s]) for s, _ in rows)
-        found = session.step(rows, reserve=reserve)
-        for row, (sequence, _) in enumerate(rows):
-            logits[sequence] = found[row : row + 1]
-        session.keep(s for s, _ in rows)
-        session.working.trim()
-        done += sum(len(ids) for _, ids in rows)
-        yield Progress(done, total)
-    held = session.freeze()
-    seconds = time.perf_counter() - began
-    stats = Stats(
-        prompt_tokens=given,
-        reused_tokens=given - total,
-        prefill_s=seconds,
-        kv_bytes=held.nbytes,
-        experts=session.experts(),
-    )
-    return Prefilled(held, torch.cat(logits), stats)
+    with Session.open(llm, cache) as session:
+        session.look(tokens)
+        total = sum(tokens.lengths)
+        logits: list[Tensor] = [torch.empty(0)] * len(tokens)
+        done = 0
+        for rows in chunks(tokens, chunk):
+            reserve = max(len(tokens.ids[s]) for s, _ in rows)
+            found = session.step(rows, reserve=reserve)
+            for row, (sequence, _) in enumerate(rows):
+                logits[sequence] = found[row : row + 1]
+            session.keep(s for s, _ in rows)
+            session.working.trim()
+            done += sum(len(ids) for _, ids in rows)
+            yield Progress(done, total)
+        held = session.freeze()
+        seconds = time.perf_counter() - began
+        stats = Stats(
+            prompt_tokens=given,
+            reused_tokens=given - total,
+            prefill_s=seconds,
+            kv_bytes=held.nbytes,
+            experts=session.experts(),
+        )
+        return Prefilled(held, torch.cat(logits), stats)
 
 
 def chunks(tokens: Tokens, size: int) -> list[list[Row]]:
@@ -137,10 +137,10 @@ def _check(llm: LLM, tokens: Tokens, cache: KVCache) -> None:
         check_sight(llm)
     known = llm.facts.vocabulary
     if bad := sorted({i for row in tokens for i in row if not 0 <= i < known})[:5]:
-        raise ValueError(f"{llm.name} knows the ids 0 to {known - 1}, not {bad}: another model's tokenizer?")
+        raise ValueError(f"{llm.loaded.name} knows the ids 0 to {known - 1}, not {bad}: another model's tokenizer?")
     for sequence, (held, new) in enumerate(zip(cache.lengths, tokens.lengths, strict=True)):
         if held + new > llm.facts.context:
             earlier = f" after {held} that are held" if held else ""
             raise ContextOverflow(
-                f"sequence {sequence} has {new} tokens{earlier}; {llm.name} reads {llm.facts.context} at most"
+                f"sequence {sequence} has {new} tokens{earlier}; {llm.loaded.name} reads {llm.facts.context} at most"
             )

@@ -52,7 +52,7 @@ class Kept:
     @classmethod
     def of(cls, llm: LLM, kv: KVKind) -> Kept:
         """That of a model, made when it is first asked for."""
-        key = kv, str(llm.device)
+        key = kv, str(llm.loaded.device)
         made: Kept = llm.kept.get(key) or llm.kept.setdefault(key, cls(llm, kv))
         return made
 
@@ -134,10 +134,10 @@ def _walk(level: MutableMapping[Ids, Node], depth: int) -> Iterator[tuple[int, i
 
 def keep(llm: LLM, work: Working, sequences: Iterable[int]) -> None:
     """Keep what sequences hold in the model's own pools, within the budget; pictures are not told by tokens alone."""
-    kept: Kept | None = llm.kept.get((work.kv, str(llm.device)))
+    kept: Kept | None = llm.kept.get((work.kv, str(llm.loaded.device)))
     if kept is None or kept.pools is not work.pools:
         return
     for s in sequences:
         if not work.pictures[s]:
             kept.add(work.ids[s], [tables[s] for tables in work.tables])
-    kept.shrink(kv_budget(llm.device))
+    kept.shrink(kv_budget(llm.loaded.device))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -25,12 +25,12 @@ Span = tuple[int, int, int]
 
 
 class Session:
-    """A working copy of a cache with the network that goes on from it."""
+    """A working copy of a cache with the network that goes on from it, while the network is resident."""
 
-    def __init__(self, llm: LLM, cache: KVCache) -> None:
-        self.llm = llm
-        self.working = Working(cache, llm.device)
-        config = llm.network.config.get_text_config(decoder=True)
+    def __init__(self, llm: LLM, network: Any, cache: KVCache) -> None:
+        self.llm, self.network = llm, network
+        self.working = Working(cache, llm.loaded.device)
+        config = network.config.get_text_config(decoder=True)
         self._latent = bool(getattr(config, "kv_lora_rank", None))
         numbers = [(layer.kind, layer.states) for layer in llm.facts.kinds]
         self._cache = PagedCache(layers_of(numbers, cache.pools, cache.kv == "int8", self._latent))
@@ -39,11 +39,22 @@ class Session:
         self._experts: dict[int, Tensor] = {}
         self._alone = llm.facts.long_positions
         """Positions of other sequences would change those of a sequence."""
-        accepted = inspect.signature(llm.network.forward).parameters
+        accepted = inspect.signature(network.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
-        self._express = Express.of(llm.network)
-        self._sight = Sight(llm, llm.vision) if llm.vision else None
+        self._express = Express.of(network)
+        self._sight = Sight(llm, network, llm.vision) if llm.vision else None
+
+    @classmethod
+    @contextmanager
+    def open(cls, llm: LLM, cache: KVCache) -> Iterator[Session]:
+        """A session for the time of the block; raw views of the weights, which its fast path keeps, end with it."""
+        with llm.loaded.resident() as network:
+            session = cls(llm, network, cache)
+            try:
+                yield session
+            finally:
+                session._express = None
 
     @property
     def lengths(self) -> list[int]:
@@ -60,7 +71,7 @@ class Session:
 
     def experts(self) -> dict[str, tuple[int, ...]]:
         """By layer with a mixture of experts: how many tokens each expert was given so far."""
-        names = {id(part): name for name, part in self.llm.network.named_modules()} if self._experts else {}
+        names = {id(part): name for name, part in self.network.named_modules()} if self._experts else {}
         return {names[part]: tuple(counts.tolist()) for part, counts in self._experts.items()}
 
     def step(self, rows: Sequence[Row], *, every: bool = False, reserve: int = 0) -> Tensor:
@@ -91,7 +102,7 @@ class Session:
 
     @torch.no_grad()
     def _run(self, rows: Sequence[Row], counts: list[int], *, tall: bool, every: bool) -> Tensor:
-        device = self.llm.device
+        device = self.llm.loaded.device
         lengths = self.lengths
         ids = torch.tensor([i for _, new in rows for i in new], device=device)
         spans = [(s, lengths[s] - len(new), lengths[s]) for s, new in rows]
@@ -115,7 +126,7 @@ class Session:
         """[T, V] behind the tokens of a step, or fewer with those in ``last`` among them."""
         if self._sight is not None:
             states = self._sight.states(ids, spans, self.working.pictures, self._cache, tall)
-            head = self.llm.network.get_output_embeddings()
+            head = self.network.get_output_embeddings()
             seen: Tensor = head(states if last is None or len(last) == len(states) else states[last])
             return seen
         places = [p for _, start, end in spans for p in range(start, end)]
@@ -126,7 +137,7 @@ class Session:
         options: dict[str, Any] = {self._cache_name: self._cache}
         if self._keeps:
             options["logits_to_keep"] = _to_keep(last, tall, len(step.counts), ids.device)
-        out = self.llm.network(input_ids=ids.view(shape), position_ids=positions.view(shape), use_cache=True, **options)
+        out = self.network(input_ids=ids.view(shape), position_ids=positions.view(shape), use_cache=True, **options)
         logits: Tensor = out.logits.flatten(0, 1)
         return logits
 

@@ -57,8 +57,9 @@ def speculate(
     if draft_tokens < 1:
         raise ValueError(f"draft_tokens must be at least 1, not {draft_tokens}")
     work = Sequences(llm, prefilled, params, constraint, stopper)
-    made = _Speculation(llm, prefilled, draft, work)
-    reply = yield from made.run(prefilled, draft_tokens, go_on)
+    drafted = Kept.of(draft, prefilled.cache.kv).begin(work.held)
+    with Session.open(llm, prefilled.cache) as target, Session.open(draft, drafted) as guessing:
+        reply = yield from _Speculation(target, guessing, work).run(prefilled, draft_tokens, go_on)
     return reply
 
 
@@ -71,13 +72,13 @@ def check_pair(llm: LLM, draft: LLM) -> None:
     for model in (llm, draft):
         if not model.facts.croppable:
             raise ValueError(
-                f"{model.name} cannot speculate: its state-space or linear attention layers keep one state for all "
-                "tokens, and guesses that turn out wrong cannot be taken out of it again; use decode"
+                f"{model.loaded.name} cannot speculate: its state-space or linear attention layers keep one state "
+                "for all tokens, and guesses that turn out wrong cannot be taken out of it again; use decode"
             )
     sizes = [m.facts.vocabulary if m.tokenizer is None else m.tokenizer.size for m in (llm, draft)]
     if sizes[0] != sizes[1]:
         raise ValueError(
-            f"{draft.name} ({sizes[1]} tokens) cannot draft for {llm.name} ({sizes[0]} tokens): "
+            f"{draft.loaded.name} ({sizes[1]} tokens) cannot draft for {llm.loaded.name} ({sizes[0]} tokens): "
             "both must have the same tokenizer"
         )
 
@@ -85,11 +86,9 @@ def check_pair(llm: LLM, draft: LLM) -> None:
 class _Speculation:
     """The sessions of both models. A session's tokens may be fewer than those decided: the rest is run next."""
 
-    def __init__(self, llm: LLM, prefilled: Prefilled, draft: LLM, work: Sequences) -> None:
-        self.work = work
-        self.context = min(llm.facts.context, draft.facts.context)
-        self.target = Session(llm, prefilled.cache)
-        self.draft = Session(draft, Kept.of(draft, prefilled.cache.kv).begin(work.held))
+    def __init__(self, target: Session, draft: Session, work: Sequences) -> None:
+        self.target, self.draft, self.work = target, draft, work
+        self.context = min(target.llm.facts.context, draft.llm.facts.context)
         self.guess = Chooser(
             replace(work.params, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, min_tokens=0),
             work.held.ids,
@@ -183,7 +182,7 @@ class _Speculation:
     def _fitted(self, logits: Tensor) -> Tensor:
         """The draft's logits with the target's vocabulary: both may be padded differently."""
         size = self.target.llm.facts.vocabulary
-        logits = logits.to(self.target.llm.device)[:, :size]
+        logits = logits.to(self.target.llm.loaded.device)[:, :size]
         return torch.nn.functional.pad(logits, (0, size - logits.shape[1]), value=-torch.inf)
 
     def _verify(

@@ -160,12 +160,13 @@ def check_sight(llm: LLM) -> Vision:
         ValueError: nothing does.
     """
     if llm.vision is None:
-        kind = llm.network.config.model_type
+        kind = llm.loaded.network.config.model_type
         raise ValueError(
-            f"{llm.name} ({kind}) reads text only and can be shown no picture; models that see are {', '.join(KINDS)}"
+            f"{llm.loaded.name} ({kind}) reads text only and can be shown no picture; models that see are "
+            f"{', '.join(KINDS)}"
         )
     if llm.vision.processor is None:
-        raise ValueError(f"{llm.name} has no preprocessor_config.json, which says how pictures are prepared")
+        raise ValueError(f"{llm.loaded.name} has no preprocessor_config.json, which says how pictures are prepared")
     return llm.vision
 
 
@@ -182,11 +183,11 @@ class _Seen:
 class Sight:
     """Runs the decoder of a vision-language model in a session, on tokens and pictures."""
 
-    def __init__(self, llm: LLM, vision: Vision) -> None:
-        self.network: Any = llm.network
+    def __init__(self, llm: LLM, network: Any, vision: Vision) -> None:
+        self.network = network
         self.grid = vision.kind.grid
         self.decoder = self.network.get_decoder()
-        self.device, self.dtype = llm.device, llm.dtype
+        self.device, self.dtype = llm.loaded.device, llm.loaded.dtype
         accepted = inspect.signature(self.decoder.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._seen: dict[int, list[tuple[Picture, _Seen]]] = {}

@@ -107,7 +107,7 @@ def logit_bias(
 
     tokenizer = llm.tokenizer
     if tokenizer is None:
-        raise ValueError(f"{llm.name} has no tokenizer")
+        raise ValueError(f"{llm.loaded.name} has no tokenizer")
     before, start = sampling or SamplingParams(), len(tokenizer.start)
     listed = [word for word in words.splitlines() if word.strip()]
     first = {tokenizer.encode(text)[start] for word in listed for text in (word, " " + word.lstrip())}
@@ -234,7 +234,7 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
     from pipegraph.models.llm.structured import Constraint
 
     if llm.tokenizer is None:
-        raise ValueError(f"{llm.name} has no tokenizer")
+        raise ValueError(f"{llm.loaded.name} has no tokenizer")
     params = replace(sampling or SamplingParams(), seed=seed, max_tokens=max_tokens)
     texts, ids = split_stops(llm.tokenizer, params.stop)
     params = replace(params, stop=texts, stop_ids=(*params.stop_ids, *ids))

@@ -58,7 +58,7 @@ def load_llm(
         llm = load.load_llm(llm_name, place.device, place.dtype, quantize=wanted, mapped=packed == "mapped")
     for remark in llm.tokenizer.remarks if llm.tokenizer else ():
         ctx.warn(remark)
-    if packed_weights := noted({"llm": llm.network}):
+    if packed_weights := noted({"llm": llm.loaded.network}):
         ctx.note("weights", packed_weights)
     return llm
 
@@ -193,7 +193,7 @@ def _tools(text: str) -> list[Any]:
 
 def _tokenizer(llm: LLM) -> Any:
     if llm.tokenizer is None:
-        raise ValueError(f"{llm.name} has no tokenizer")
+        raise ValueError(f"{llm.loaded.name} has no tokenizer")
     return llm.tokenizer
 
 

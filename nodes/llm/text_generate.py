@@ -97,7 +97,7 @@ def text_generate(
 
     llm = _llm_of(clip)
     if audio is not None:
-        raise ValueError(f"{llm.name} reads text and images, no audio; disconnect `audio`")
+        raise ValueError(f"{llm.loaded.name} reads text and images, no audio; disconnect `audio`")
     if sampling_mode == "on":
         if sampling is not None:
             raise ValueError("sampling_mode is on and settings come over `sampling`, too; keep one of them")
@@ -147,7 +147,8 @@ def _llm_of(clip: Any) -> Any:
     language_models = [encoder for encoder in encoders.values() if hasattr(encoder, "llm")]
     if language_models and not language_models[0].writes:
         raise ValueError(
-            f"the files of {language_models[0].llm.name} hold no output layer: it encodes prompts and writes no text"
+            f"the files of {language_models[0].llm.loaded.name} hold no output layer: it encodes prompts and writes "
+            "no text"
         )
     if not language_models:
         raise ValueError(

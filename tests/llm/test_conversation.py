@@ -46,7 +46,7 @@ def test_turns_are_remembered_and_only_what_is_new_is_read(llm: LLM) -> None:
         "And a fox?",
         second.text,
     ]
-    other = conversation(LLM.of(llm.network, llm.tokenizer), system="Be brief.")  # has read nothing yet
+    other = conversation(LLM.of(llm.loaded.network, llm.tokenizer), system="Be brief.")  # has read nothing yet
     other.turns = chat.turns[:3]
     assert answer(other, "And a fox?").text == second.text
 

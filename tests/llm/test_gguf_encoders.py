@@ -49,7 +49,7 @@ def test_states_are_those_of_the_unpacked_folder(
     tokenizer.fast.save_pretrained(place / "plain")
     packed, plain = (load_text_encoders(family, [name], PLACE) for name in ("packed.gguf", "plain"))
     (encoder,), (other,) = packed.encoders.values(), plain.encoders.values()
-    assert isinstance(encoder.llm.network.model.layers[0].mlp.up_proj.weight, QWeight)  # type: ignore[union-attr]
+    assert isinstance(encoder.llm.loaded.network.model.layers[0].mlp.up_proj.weight, QWeight)  # type: ignore[union-attr]
     for text in PROMPTS:
         tokens = encoder.tokenize(text)
         assert tokens.ids == other.tokenize(text).ids

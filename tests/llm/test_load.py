@@ -57,14 +57,14 @@ def test_a_folder(models: Path, llm_folder: Path) -> None:
     shutil.copytree(llm_folder, models / "tiny")
     assert paths.names("llm")[-1] == "tiny"
     llm = load_llm("tiny", CPU, FLOAT)
-    assert llm.name == "tiny" and llm.tokenizer is not None and llm.facts.context == 256
+    assert llm.loaded.name == "tiny" and llm.tokenizer is not None and llm.facts.context == 256
     assert llm.facts.stop_ids == llm.tokenizer.stop_ids
     ids = llm.tokenizer.encode("The quick")
     found = greedy(llm, ids, 20)
     assert found == expected(LlamaForCausalLM.from_pretrained(llm_folder), ids, 20)[: len(found)]
     assert {f.name for f in files_of("tiny")} >= {"config.json", "tokenizer.json", "model.safetensors"}
     quantized = load_llm("tiny", CPU, FLOAT, quantize="q8")
-    layer = quantized.network.get_submodule("model.layers.0.mlp.up_proj")
+    layer = quantized.loaded.network.get_submodule("model.layers.0.mlp.up_proj")
     assert isinstance(layer.weight, QWeight)
 
 
@@ -119,10 +119,10 @@ def test_gguf_files_stay_packed_and_answer_as_the_unpacked(
     ids = tokenizer.encode("The quick brown fox")
     for mapped in (False, True):
         llm = load_llm("tiny", CPU, FLOAT, mapped=mapped)
-        layers = [m for m in llm.network.modules() if isinstance(m, torch.nn.Linear)]
+        layers = [m for m in llm.loaded.network.modules() if isinstance(m, torch.nn.Linear)]
         packed = GgufWeight if mapped or kind == "Q5_1" else QWeight
         assert all(isinstance(m.weight, packed) for m in layers[:-1]) and len(layers) == 15
-        assert not any(p.ndim > 1 for p in llm.network.parameters())
+        assert not any(p.ndim > 1 for p in llm.loaded.network.parameters())
         read = finish(prefill(llm, Tokens((ids,))))
         wanted = network(torch.tensor([ids])).logits[0, -1]
         torch.testing.assert_close(read.logits[0], wanted, rtol=0, atol=1e-4)
@@ -172,7 +172,9 @@ def test_gguf_files_of_other_families(models: Path, tokenizer: Tokenizer, arch: 
     for ids in (tokenizer.encode("fox"), tokenizer.encode("The quick brown fox jumps over the lazy dog again")):
         read = finish(prefill(llm, Tokens((ids,))))
         torch.testing.assert_close(read.logits[0], network(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
-    assert type(llm.network) is type(network) and isinstance(llm.network.model.layers[0].mlp.down_proj.weight, QWeight)
+    assert type(llm.loaded.network) is type(network) and isinstance(
+        llm.loaded.network.model.layers[0].mlp.down_proj.weight, QWeight
+    )
     theirs = type(network).from_pretrained(models, gguf_file="tiny.gguf", dtype=FLOAT, config=config)
     torch.testing.assert_close(read.logits[0], theirs(torch.tensor([ids])).logits[0, -1], rtol=0, atol=1e-4)
 
@@ -202,7 +204,7 @@ def test_experts_of_gguf_files_stay_packed(models: Path, tokenizer: Tokenizer, k
     ids = tokenizer.encode("The quick brown fox")
     for mapped in (False, True):
         llm = load_llm("moe.gguf", CPU, FLOAT, mapped=mapped)
-        down: Any = llm.network.get_submodule("model.layers.1.mlp.experts.down")
+        down: Any = llm.loaded.network.get_submodule("model.layers.1.mlp.experts.down")
         assert isinstance(down.weight, torch.Tensor if kind == "F16" else GgufWeight if mapped else QWeight)
         read = finish(prefill(llm, Tokens((ids,))))
         wanted = network(torch.tensor([ids])).logits[0, -1]

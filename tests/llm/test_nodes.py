@@ -109,14 +109,14 @@ def test_weights_are_kept_in_fewer_bits_as_wanted(tmp_path: Path) -> None:
     cases: list[tuple[Any, str, str]] = [("default", "", ""), ("default", "q8", "q8"), ("w4", "q8", "w4")]
     for wanted, of_run, format in cases:
         context = Context(tmp_path, tmp_path, quantize=of_run)
-        weights = load_llm("tiny", context, quantize=wanted).network.model.layers[0].mlp.up_proj.weight
+        weights = load_llm("tiny", context, quantize=wanted).loaded.network.model.layers[0].mlp.up_proj.weight
         assert getattr(weights, "format", "") == format
         assert [*context.notes] == ["weights"] * bool(format)
 
 
 def test_the_processor_may_be_chosen_for_the_language_model_alone(tmp_path: Path) -> None:
     llm = load_llm("tiny", Context(tmp_path, tmp_path, device="meta"), device="cpu")
-    assert llm.device.type == "cpu"
+    assert llm.loaded.device.type == "cpu"
 
 
 def test_a_chat_by_parts_and_in_one() -> None:

@@ -36,10 +36,11 @@ def test_replies_equal_those_of_transformers(family: str) -> None:
 def test_an_int8_cache_stays_near(family: str) -> None:
     theirs, llm = expected(family, STEPS), language_model(family)
     ready = finish(prefill(llm, Tokens.of(prompts()), kv="int8", chunk=16))
-    session, found = Session(llm, ready.cache), [ready.logits]
-    for step in range(STEPS - 1):
-        found.append(session.step([(row, [theirs.tokens[row][step]]) for row in ALL]))
-    error = (torch.stack(found, 1) - theirs.logits).square().mean(-1).sqrt()
+    logits = [ready.logits]
+    with Session.open(llm, ready.cache) as session:
+        for step in range(STEPS - 1):
+            logits.append(session.step([(row, [theirs.tokens[row][step]]) for row in ALL]))
+    error = (torch.stack(logits, 1) - theirs.logits).square().mean(-1).sqrt()
     relative = error / theirs.logits.square().mean(-1).sqrt()
     assert 0 < float(relative.median()) <= INT8, relative
     whole = finish(prefill(llm, Tokens.of(prompts()), kv="int8", reuse=False))
@@ -69,19 +70,19 @@ def test_the_check_sees_a_lost_position_and_a_lost_token(family: str) -> None:
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
 def test_the_short_way_is_that_of_transformers_modules(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     llm = language_model(family)
-    assert Express.of(llm.network) is not None
+    assert Express.of(llm.loaded.network) is not None
     short = reply(llm, ALL, 12)
     monkeypatch.setattr(Express, "of", lambda network: None)
     same(reply(llm, ALL, 12), short, ALL)
 
 
 def test_hooks_and_other_classes_take_the_long_way() -> None:
-    network = language_model("llama").network
+    network = language_model("llama").loaded.network
     handle = network.get_submodule("model.norm").register_forward_hook(lambda *_: None)
     assert Express.of(network) is None
     handle.remove()
     assert Express.of(network) is not None
-    assert Express.of(language_model("gemma3").network) is None
+    assert Express.of(language_model("gemma3").loaded.network) is None
 
 
 @pytest.mark.slow

@@ -127,20 +127,20 @@ def test_all_misfits_are_one_error(folder: Path) -> None:
 def test_tied_weights_may_be_stored_once_or_twice(folder: Path) -> None:
     embedding = load_file(folder / "model.safetensors")["model.embed_tokens.weight"]
     set_config(folder, tie_word_embeddings=True)
-    own = load_llm("tiny", CPU, FLOAT).network  # two that differ: its own head counts
+    own = load_llm("tiny", CPU, FLOAT).loaded.network  # two that differ: its own head counts
     assert not torch.equal(own.lm_head.weight, own.model.embed_tokens.weight)
     change(folder, lambda tensors: tensors.update({"lm_head.weight": embedding.clone()}))
-    network: Any = load_llm("tiny", CPU, FLOAT).network
+    network: Any = load_llm("tiny", CPU, FLOAT).loaded.network
     assert network.lm_head.weight is network.model.embed_tokens.weight  # two that are equal are one
     change(folder, lambda tensors: tensors.pop("lm_head.weight"))
-    network = load_llm("tiny", CPU, FLOAT).network
+    network = load_llm("tiny", CPU, FLOAT).loaded.network
     assert network.lm_head.weight is network.model.embed_tokens.weight and torch.equal(
         network.lm_head.weight, embedding
     )
     change(folder, lambda tensors: tensors.update({"lm_head.weight": tensors.pop("model.embed_tokens.weight")}))
-    network = load_llm("tiny", CPU, FLOAT).network
+    network = load_llm("tiny", CPU, FLOAT).loaded.network
     assert network.lm_head.weight is network.model.embed_tokens.weight
-    quantized = load_llm("tiny", CPU, FLOAT, quantize="q8").network
+    quantized = load_llm("tiny", CPU, FLOAT, quantize="q8").loaded.network
     assert isinstance(quantized.lm_head.weight, QWeight) and isinstance(quantized.model.embed_tokens.weight, Tensor)
 
 
@@ -159,7 +159,7 @@ def test_what_is_loaded_is_what_the_index_names(folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": where}))
     save_file({n: torch.zeros_like(t) for n, t in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
-    network = load_llm("tiny", CPU, FLOAT).network
+    network = load_llm("tiny", CPU, FLOAT).loaded.network
     assert torch.equal(network.model.norm.weight, tensors["model.norm.weight"])
     assert {f.name for f in files_of("tiny") if f.suffix == ".safetensors"} == set(where.values())
     shard = folder / "model-00002-of-00002.safetensors"

@@ -26,8 +26,8 @@ STEPS = 4
 
 def replies(llm: LLM, kv: Any = "native") -> Tensor:
     """Logits (STEPS, 3, V) of a batch of ragged prompts that goes on."""
-    session = Session(llm, finish(prefill(llm, Tokens.of(prompts()), kv=kv, reuse=False)).cache)
-    return torch.stack([session.step([(row, [7 + step + row]) for row in range(3)]) for step in range(STEPS)])
+    with Session.open(llm, finish(prefill(llm, Tokens.of(prompts()), kv=kv, reuse=False)).cache) as session:
+        return torch.stack([session.step([(row, [7 + step + row]) for row in range(3)]) for step in range(STEPS)])
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_the_same_logits_by_the_ops(
 ) -> None:
     llm = LLM.of(network(family))
     if format:
-        packed: Any = quantized(llm.network, format)
+        packed: Any = quantized(llm.loaded.network, format)
         llm = LLM.of(packed)
     with noting() as calls:
         short = replies(llm)

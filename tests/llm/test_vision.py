@@ -165,7 +165,7 @@ def inputs_of(llm: LLM, tokens: Tokens, row: int) -> dict[str, Tensor]:
     along = 1 if "pixel_attention_mask" in seen[0].inputs else 0
     ids = torch.tensor([tokens.ids[row]])
     made = {name: torch.cat([p.inputs[name] for p in seen], along) for name in seen[0].inputs}
-    kinds = {} if along else {"mm_token_type_ids": (ids == llm.network.config.image_token_id).int()}
+    kinds = {} if along else {"mm_token_type_ids": (ids == llm.loaded.network.config.image_token_id).int()}
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids), **made, **kinds}
 
 
@@ -189,10 +189,11 @@ def ours(
     """Greedy replies, and the logits along the given ones."""
     ready = finish(prefill(llm, tokens, chunk=chunk))
     replies = finish(decode(llm, ready, SamplingParams(max_tokens=STEPS), go_on=False)).tokens.ids
-    session, found = Session(llm, ready.cache), [ready.logits]
-    for step in range(STEPS - 1):
-        found.append(session.step([(row, [ids[step]]) for row, ids in enumerate(given)]))
-    return list(replies), list(torch.stack(found, 1))
+    logits = [ready.logits]
+    with Session.open(llm, ready.cache) as session:
+        for step in range(STEPS - 1):
+            logits.append(session.step([(row, [ids[step]]) for row, ids in enumerate(given)]))
+    return list(replies), list(torch.stack(logits, 1))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -206,8 +207,8 @@ def test_replies_about_pictures_equal_those_of_transformers(family: str, folder:
         assert worst <= 1e-4, f"logits differ by {worst}"
         assert mine == replies
     with torch.no_grad():
-        name = next(n for n, p in llm.network.named_parameters() if "vis" in n and p.ndim == 2)
-        llm.network.get_parameter(name).mul_(1.02)
+        name = next(n for n, p in llm.loaded.network.named_parameters() if "vis" in n and p.ndim == 2)
+        llm.loaded.network.get_parameter(name).mul_(1.02)
     changed = finish(prefill(llm, tokens)).logits
     worst = max(float((a - b[0]).abs().max()) for a, b in zip(changed, logits, strict=True))
     assert worst > 1e-3, "the check would not see a change of the vision tower"
@@ -217,7 +218,7 @@ def test_replies_about_pictures_equal_those_of_transformers(family: str, folder:
 def test_pictures_are_placed_as_by_transformers(family: str, folder: Callable[[str], Path]) -> None:
     """The tokens, the positions, and nothing round the kernel layer."""
     llm = load(folder(family))
-    tokens, network = chats(llm), llm.network
+    tokens, network = chats(llm), llm.loaded.network
     assert llm.tokenizer is not None
     made = inputs_of(llm, tokens, 0)
     if family == "smolvlm":
@@ -285,7 +286,7 @@ def test_what_does_not_fit_is_said(folder: Callable[[str], Path], llm_folder: Pa
     llm = load(folder("smolvlm"))
     assert llm.tokenizer is not None
     chat = write_chat(llm.tokenizer, messages_of("<image> is no picture", pictures=1), sees=True)
-    image = llm.network.config.image_token_id
+    image = llm.loaded.network.config.image_token_id
     assert chat.ids.count(image) == 1, "what users write is text"
     with pytest.raises(ValueError, match="places for 1 pictures, but there are 2"):
         shown(llm, chat.ids, [picture(8, 8, 1)] * 2)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.test_layers import ROOT
 from torch import nn
 
+import pipegraph as pg
 from pipegraph.models.loaded import Loaded
 from pipegraph.models.quantize import quantized
 
@@ -61,3 +66,42 @@ def test_no_other_place_moves_a_network() -> None:
 @pytest.mark.parametrize("line", ["network.to(device)", "self.network.to('cuda')", "x.network.cuda()"])
 def test_a_moved_network_is_seen(line: str) -> None:
     assert [*moves(ast.parse(line))] == [1]
+
+
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Classes of networks that compute while they are not resident; for networks that have been seen resident once."""
+    resident: dict[int, int] = {}
+    computed: set[str] = set()
+    hooks: list[Any] = []
+    enter = Loaded.resident
+
+    @contextmanager
+    def counted(self: Loaded) -> Iterator[Any]:
+        with enter(self) as network:
+            if id(network) not in resident:
+                for module in network.modules():
+                    hooks.append(module.register_forward_pre_hook(partial(check, id(network), type(network).__name__)))
+            resident[id(network)] = resident.get(id(network), 0) + 1
+            try:
+                yield network
+            finally:
+                resident[id(network)] -= 1
+
+    def check(network: int, name: str, *_: Any) -> None:
+        if not resident[network]:
+            computed.add(name)
+
+    monkeypatch.setattr(Loaded, "resident", counted)
+    yield computed
+    for hook in hooks:
+        hook.remove()
+    assert len(resident) >= 2, "no network was entered"
+
+
+@pytest.mark.parametrize("graph", ["flux.json", "flux_img2img.json", "video.json"])
+def test_networks_compute_while_they_are_resident(outside: set[str], graph: str, tmp_path: Path) -> None:
+    workflow = pg.load(graph, out=tmp_path)
+    workflow.run(seed=11)
+    workflow.run(seed=12)  # with hooks from the beginning
+    assert not outside

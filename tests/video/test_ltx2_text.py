@@ -48,7 +48,7 @@ def test_the_file_is_the_model(tmp_path: Path) -> None:
             model.load_state_dict({k: v for k, v in meant.items() if k in model.state_dict()}, strict=False)
         ids = torch.tensor([llm.tokenizer.encode("a blue fish moves left, softly")])
         theirs = model.model(ids, output_hidden_states=True).hidden_states
-        ours = llm.network.get_decoder()(ids, output_hidden_states=True, use_cache=False).hidden_states
+        ours = llm.loaded.network.get_decoder()(ids, output_hidden_states=True, use_cache=False).hidden_states
         assert len(ours) == len(theirs) == 7
         assert max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True)) < 1e-4
 
@@ -100,7 +100,7 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
 
 def test_without_an_answer_the_request_is_the_prompt(clip: Callable[..., Any], context: Context) -> None:
     encoder, _ = clip()
-    network = encoder.encoders["gemma3_12b"].llm.network
+    network = encoder.encoders["gemma3_12b"].llm.loaded.network
     network.get_output_embeddings().weight.data.zero_()  # the first token of all, which is no text, is as likely as any
     off: dict[str, Any] = {"sampling_mode": "off", "max_length": 2}
     assert written(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off)) == "a blue fish"

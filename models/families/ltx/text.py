@@ -59,7 +59,7 @@ def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, s
         LoadError: they do not fit.
     """
     network = build(connectors, place.device, place.dtype)
-    width, count = llm.network.config.get_text_config().hidden_size, llm.facts.layers + 1
+    width, count = llm.loaded.network.config.get_text_config().hidden_size, llm.facts.layers + 1
     config: Any = network.config
     if (config.caption_channels, config.text_proj_in_factor) != (width, count):
         raise LoadError(
@@ -67,5 +67,5 @@ def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, s
             f"{config.text_proj_in_factor} of {config.caption_channels}: it wants Gemma 3 12B"
         )
     recipe = replace(GEMMA, layers=(*range(count - 1), -1))
-    encoder: Any = JoinedEncoder(llm.network, llm, recipe, connectors=network)
+    encoder: Any = JoinedEncoder(llm.loaded.network, llm, recipe, connectors=network)
     return TextEncoder(LTX2, {recipe.name: encoder}, names[0])

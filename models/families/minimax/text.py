@@ -55,7 +55,7 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
         line.add(one)
     [own] = tokens.values()
     line.text(own.ids)
-    ids = torch.tensor([line.ids], device=encoder.source.device)
+    ids = torch.tensor([line.ids], device=encoder.source.loaded.device)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if seen:
         inputs |= {k: v.to(ids.device) for k, v in line.pixels().items()}

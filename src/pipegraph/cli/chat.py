@@ -123,7 +123,7 @@ class Chat:
     def run(self) -> int:
         """Run the chat; returns the exit code. In a pipe the first failure ends it."""
         if self.interactive:
-            echo(f"{self.conversation.llm.name}. /help lists the commands, /quit leaves.", err=True)
+            echo(f"{self.conversation.llm.loaded.name}. /help lists the commands, /quit leaves.", err=True)
         for line in self._lines():
             try:
                 if line.startswith("/") and "/" not in (word := line[1:].split(" ")[0]) and word:
