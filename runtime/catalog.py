@@ -82,13 +82,14 @@ class Entry:
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
         put(self, "ordered", any(p.not_below is not None for p in ports))
-        put(self, "slots", tuple(_slot(p) for p in ports if p.type in TYPES and not p.grows))
+        put(self, "slots", tuple(_slot(p) for p in ports if p.type in TYPES and not (p.grows or p.extra)))
         put(self, "under", {p.name: p.under for p in ports if p.under})
 
 
 def _slot(port: Port) -> Slot:
     under = port.under
-    return Slot(port.name, port.type, port.seed, under.choice if under else "", under.values if under else ())
+    choice, values = (under.choice, under.values) if under else ("", ())
+    return Slot(port.name, port.type, port.seed, bool(port.auto), choice, values)
 
 
 @dataclass(frozen=True, slots=True)

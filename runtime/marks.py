@@ -114,6 +114,11 @@ class NotBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """An input that ComfyUI's node of the same name lacks: files of its editor hold no value for it by position."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seed:
     """An INT seed: ``null`` in a graph means drawn before the run and recorded."""
 

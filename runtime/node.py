@@ -40,6 +40,7 @@ from .marks import (
     Auto,
     Choices,
     Doc,
+    Extra,
     FileInput,
     FileName,
     Grows,
@@ -56,10 +57,10 @@ from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, Linked, NodeSpec, Port, Ru
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
-    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Doc", "Effect", "FileInput", "FileName", "Grows",
-    "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow", "OneMoreThan", "Port", "Preview",
-    "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit", "is_outputs",
-    "node", "outputs",
+    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Doc", "Effect", "Extra", "FileInput", "FileName",
+    "Grows", "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow", "OneMoreThan", "Port",
+    "Preview", "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit",
+    "is_outputs", "node", "outputs",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -286,6 +287,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"needs": mark}
         case Multiline():
             return {"multiline": True}
+        case Extra():
+            return {"extra": True}
         case _:
             return {}
 

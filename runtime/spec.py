@@ -121,6 +121,7 @@ class Port:
     auto: str | None = None
     seed: bool = False
     multiline: bool = False
+    extra: bool = False
     lazy: bool = False
     nullable: bool = False
     under: Under | None = None

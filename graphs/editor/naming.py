@@ -36,6 +36,8 @@ class Slot(NamedTuple):
     name: str
     type: str
     seed: bool = False
+    auto: bool = False
+    """It may be the word ``auto``."""
     choice: str = ""
     """It is there only while the input of this name has one of ``values``."""
     values: tuple[str, ...] = ()
@@ -107,7 +109,7 @@ class _Naming:
     def aligned(self, id: str, widgets: Widgets, sockets: Collection[str]) -> dict[str, Any] | None:
         """The values by name, or None if they fit no list of inputs."""
         values = widgets.values
-        own = [Slot(name, type) for name, type, is_widget, _ in widgets.sockets if is_widget]
+        own = [Slot(name, type, auto=True) for name, type, is_widget, _ in widgets.sockets if is_widget]
         if any(is_widget and not linked for _, _, is_widget, linked in widgets.sockets):
             # Editors of today list every widget; old ones and shortened lists have those that are linked only.
             if (named := align(values, own, whole=True)) is not None:
@@ -120,13 +122,15 @@ class _Naming:
             return {}  # what such a node keeps is what it has shown
         # In files of old editors inputs that must be linked have a value too.
         orders = [slot for slot in slots if slot.name not in sockets], slots
-        exact = (align(values, order, whole=True) for order in orders)
-        loose = (align(values, order, whole=False) for order in orders)
-        if (named := next((named for named in (*exact, *loose) if named is not None), None)) is not None:
-            return named
-        lacking, named = with_gap(values, orders[0])
+        for order in orders:
+            if (named := align(values, order, whole=True)) is not None:
+                return named
+        named = next((named for order in orders if (named := align(values, order, whole=False)) is not None), None)
+        if named is None:
+            named = with_gap(values, orders[0])
         if named is not None:
-            message = f'the file is older than the input "{lacking}": its default counts'
+            lacking = [s.name for s in orders[0] if s.name not in named and _is_there(s, named)]
+            message = f"the file is older than {', '.join(lacking)} of this node: defaults count"
             self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
         return named
 
@@ -156,13 +160,13 @@ def align(values: Sequence[Any], slots: Sequence[Slot], *, whole: bool) -> dict[
     named: dict[str, Any] = {}
     at = 0
     for number, slot in enumerate(slots):
-        if slot.choice and named.get(slot.choice) not in slot.values:
+        if not _is_there(slot, named):
             continue
         if at == len(values):
             if whole:
                 return None
             break
-        if not _holds(slot.type, values[at]):
+        if not _holds(slot, values[at]):
             return None
         named[slot.name] = values[at]
         at += 1
@@ -171,31 +175,37 @@ def align(values: Sequence[Any], slots: Sequence[Slot], *, whole: bool) -> dict[
     return named if all(_is_form(value) for value in values[at:]) else None
 
 
-def with_gap(values: Sequence[Any], slots: Sequence[Slot]) -> tuple[str, dict[str, Any] | None]:
-    """Values by name where an input is new since the file was written; its name, or None where that is not certain.
+def with_gap(values: Sequence[Any], slots: Sequence[Slot]) -> dict[str, Any] | None:
+    """Values by name where an input is new since the file was written; None where it is not certain which.
 
     New inputs come last among those that a choice brings. Elsewhere the types must leave one place only.
     """
-    gaps = []
+    gaps: list[tuple[Slot, dict[str, Any], bool]] = []
     for number, slot in enumerate(slots):
         rest = [*slots[:number], *slots[number + 1 :]]
         named = align(values, rest, whole=True)
-        if named is not None and (not slot.choice or named.get(slot.choice) in slot.values):
+        if named is not None and _is_there(slot, named):
             gaps.append((slot, named, not rest[number:] or rest[number].choice != slot.choice))
-    last = [(slot.name, named) for slot, named, is_last in gaps if slot.choice and is_last]
-    if len(last) == 1:
-        return last[0]
-    return (gaps[0][0].name, gaps[0][1]) if len(gaps) == 1 else ("", None)
+    last = [gap for gap in gaps if gap[0].choice and gap[2]]
+    certain = last if len(last) == 1 else gaps
+    return certain[0][1] if len(certain) == 1 else None
+
+
+def _is_there(slot: Slot, named: Mapping[str, Any]) -> bool:
+    """Whether a choice among the values brings the input, if it needs one."""
+    return not slot.choice or named.get(slot.choice) in slot.values
 
 
 def _title(widgets: Widgets) -> str:
     return " / ".join(filter(None, (widgets.within, widgets.title or widgets.type)))
 
 
-def _holds(type_: str, value: Any) -> bool:
-    """Whether a widget of this type could have the value."""
-    kinds = TYPES.get(type_)
-    return kinds is None or value is None or value is BAD or type(value) in kinds
+def _holds(slot: Slot, value: Any) -> bool:
+    """Whether a widget could have the value."""
+    kinds = TYPES.get(slot.type)
+    if kinds is None or value is None or value is BAD or type(value) in kinds:
+        return True
+    return (slot.auto and value == "auto") or (slot.seed and value == "random")
 
 
 def _is_control(value: Any, slot: Slot, after: Sequence[Slot]) -> bool:

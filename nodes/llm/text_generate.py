@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from pipegraph.generators import converted
-from pipegraph.runtime.node import Needs, NodeEvent, RunContext, Step, Under, node, outputs
+from pipegraph.runtime.node import Extra, Needs, NodeEvent, RunContext, Step, Under, node, outputs
 
 from ..wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
 from .generate import Kernels, MaxTokens, WhenCut, decoding, reading, replied, set_up
@@ -56,12 +56,12 @@ def text_generate(
     presence_penalty: PresencePenalty = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
-    system: LongText = "",
-    tools: LongText = "",
+    system: Annotated[LongText, Extra()] = "",
+    tools: Annotated[LongText, Extra()] = "",
     sampling: Sampling | None = None,
-    draw_seed: SeedInt = 0,
+    draw_seed: Annotated[SeedInt, Extra()] = 0,
     grammar: Grammar | None = None,
-    when_cut: WhenCut = "warn",
+    when_cut: Annotated[WhenCut, Extra()] = "warn",
 ) -> Generator[NodeEvent, None, Generated]:
     """Answer a prompt: chat template, images, prefill and decode in one.
 

@@ -12,12 +12,15 @@ from pipegraph.models import paths
 from pipegraph.models.adapters.lora_alpha import check_alpha, config_beside
 from pipegraph.models.adapters.lora_fit import misfit
 from pipegraph.models.loading.headers import with_sound_headers
-from pipegraph.runtime.node import FileInput, RunContext, Step, node, outputs
+from pipegraph.runtime.node import Extra, FileInput, RunContext, Step, node, outputs
 
 from ..wire import Clip, Model
 
 if TYPE_CHECKING:
     from pipegraph.models.adapters.lora import LoraFile
+
+
+AllowPartial = Annotated[bool, Extra()]
 
 
 def _files(name: str) -> list[Path]:
@@ -65,7 +68,7 @@ def load_lora(
     ctx: RunContext,
     strength_model: Strength = 1.0,
     strength_clip: Strength = 1.0,
-    allow_partial: bool = False,
+    allow_partial: AllowPartial = False,
 ) -> Adapted:
     """Add a LoRA to a model and its text encoders. Weights are not changed; several LoRAs add up.
 
@@ -95,7 +98,7 @@ def load_lora_model_only(
     lora_name: LoraName,
     ctx: RunContext,
     strength_model: Strength = 1.0,
-    allow_partial: bool = False,
+    allow_partial: AllowPartial = False,
 ) -> Model:
     """Add a LoRA to a model. Weights are not changed; several LoRAs add up.
 

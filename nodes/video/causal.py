@@ -7,7 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import RunContext, node, outputs
+from pipegraph.runtime.node import Extra, RunContext, node, outputs
 
 from ..ports import ModelVae, VideoCount
 from ..utils.amounts import latents
@@ -16,6 +16,7 @@ from .components import Fps
 from .latent import AnyHeight, AnyLength, AnyWidth, Height, Length, Width, empty_hunyuan_latent_video
 
 Cells = Annotated[int, Ge(0), Le(4096)]
+MoreCells = Annotated[Cells, Extra()]
 
 
 @outputs
@@ -47,7 +48,7 @@ def empty_ar_video_latent(
 
 @node("SamplerARVideo", category="sampling/custom_sampling/samplers", title="Sampler AR Video")
 def sampler_ar_video(
-    num_frame_per_block: Annotated[int, Ge(1), Le(64)] = 1, window: Cells = 0, sink: Cells = 0
+    num_frame_per_block: Annotated[int, Ge(1), Le(64)] = 1, window: MoreCells = 0, sink: MoreCells = 0
 ) -> Sampler:
     """Sample a video block by block with a causal Wan model; each block attends to the blocks before it.
 

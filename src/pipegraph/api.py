@@ -67,11 +67,18 @@ def catalog(nodes: str | Path | Iterable[str | Path] = ()) -> Catalog:
     Raises:
         GraphError: a given file fails to load. Installed packs that fail are in ``broken`` instead.
     """
-    library = Catalog.load([Path(p) for p in ([nodes] if isinstance(nodes, str | Path) else nodes)])
+    paths = [nodes] if isinstance(nodes, str | Path) else [*nodes]
+    library = Catalog.load([Path(p) for p in paths]) if paths else _installed()
     named = [pack for pack in library.broken if Path(pack.source).is_absolute()]
     if named:
         raise GraphError(Problem(code="broken_nodes", message=p.error, place=p.source) for p in named)
     return library
+
+
+@cache
+def _installed() -> Catalog:
+    """The node library and installed packs: they do not change while the process lives."""
+    return Catalog.load()
 
 
 class Workflow:
