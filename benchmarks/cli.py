@@ -1,4 +1,4 @@
-"""CPU time of the command line: ``--help`` beside common imports, cold runs beside ``import torch``.
+"""CPU time of the command line: ``--help`` against common imports, cold runs against ``import torch``.
 
 python benchmarks/cli.py [RUNS]
 """

@@ -1,4 +1,4 @@
-"""What choosing a back end costs a call, once it is chosen: CPU time of an op whose back end does nothing.
+"""Overhead of dispatch per call: CPU time of an op whose back end does nothing.
 
 python benchmarks/dispatch.py
 """
@@ -17,7 +17,7 @@ from pipegraph.kernels.dispatch import Backend, register, use
 from pipegraph.kernels.linear import linear
 
 LIMIT = 3.0
-"""us a call, on a quiet machine."""
+"""Microseconds per call on an idle machine."""
 
 
 def nothing(x: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -25,7 +25,7 @@ def nothing(x: Tensor, *_: Any, **__: Any) -> Tensor:
 
 
 def measure(call: Callable[[], Any], repeats: int = 200, calls: int = 500) -> float:
-    """Least CPU time of a call, in us."""
+    """Least CPU time per call in microseconds."""
     best = float("inf")
     for _ in range(repeats):
         start = time.process_time_ns()

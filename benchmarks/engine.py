@@ -1,4 +1,4 @@
-"""What the engine costs a node: CPU time of trivial nodes, in one process.
+"""Overhead of the engine per node: CPU time of trivial nodes, in one process.
 
     python benchmarks/engine.py
 
@@ -32,8 +32,8 @@ def add(a: int, b: int = 1) -> int:
     """Add two whole numbers.
 
     Args:
-        a: One.
-        b: The other.
+        a: First number.
+        b: Second number.
     """
     return a + b
 
@@ -43,7 +43,7 @@ def show(value: int) -> int:
     """End a branch.
 
     Args:
-        value: What to show.
+        value: Value to show.
     """
     return value
 
@@ -92,15 +92,15 @@ def sample(shape: Callable[[int, int], str], n: int, folder: Path) -> dict[str, 
     """CPU microseconds a node, by kind of run, of as many graphs as make 5,000 nodes: samples are alike in length."""
     graphs = [(shape(n, 10**6 * i), shape(n, 10**6 * i + 1)) for i in range(5000 // n)]
     runner = Runner()
-    found: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for kind, which in (("first", 0), ("cached", 0), ("changed", 1)):
         gc.collect()
         start = time.process_time()
         for texts in graphs:
             result = run(texts[which], runner, folder)
             assert kind != "cached" or not result.timings
-        found[kind] = (time.process_time() - start) / n / len(graphs) * 1e6
-    return found
+        costs[kind] = (time.process_time() - start) / n / len(graphs) * 1e6
+    return costs
 
 
 def main() -> int:

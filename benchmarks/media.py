@@ -1,4 +1,4 @@
-"""CPU time of pictures and videos on their way through pipegraph, beside Pillow and PyAV alone.
+"""CPU time of pictures and videos in pipegraph, against Pillow and PyAV alone.
 
 python benchmarks/media.py [ROUNDS]
 
@@ -110,11 +110,11 @@ def cpu_seconds(work: dict[str, Work], rounds: int) -> dict[str, float]:
 
 
 def show(title: str, seconds: dict[str, float], peers: dict[str, str]) -> None:
-    """Times in ms, and each of ours beside its peer."""
+    """Times in ms, with the ratio to a peer."""
     print(title)
     for name, value in seconds.items():
-        beside = f"{value / seconds[peers[name]]:8.2f} x {peers[name]}" if name in peers else ""
-        print(f"  {name:<34} {1000 * value:8.1f} ms{beside}")
+        ratio = f"{value / seconds[peers[name]]:8.2f} x {peers[name]}" if name in peers else ""
+        print(f"  {name:<34} {1000 * value:8.1f} ms{ratio}")
 
 
 def main() -> None:

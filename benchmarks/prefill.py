@@ -1,4 +1,4 @@
-"""Prefill of a prompt beside transformers, on one thread and on two.
+"""Prefill of a prompt against transformers, on one thread and on two.
 
 The network is a Llama of SmolLM2-135M's shape with random float32 weights. Rounds alternate between both, and the ratio
 is the median over rounds: ``python benchmarks/prefill.py [--tokens 512] [--rounds 9]``.

@@ -1,4 +1,4 @@
-"""What sampling costs beside the network: CPU time on one thread, in one process.
+"""Overhead of sampling besides the network: CPU time on one thread, in one process.
 
     python benchmarks/sampling.py [MODEL]
 
@@ -57,7 +57,7 @@ def ours(
 
 @torch.inference_mode()
 def bare(model: Model, positive: list[Any], negative: list[Any], latent: dict[str, Tensor]) -> Tensor:
-    """Nothing but the network, guidance and Euler's formula, on inputs made as ours are."""
+    """Only the network, guidance and Euler's formula, on the same inputs."""
     sigmas = sigmas_for(model.sampling, "simple", STEPS)
     x = Noise(1).generate_noise(latent)
     entries = model.prepare([*positive, *negative], x)
@@ -73,22 +73,22 @@ def bare(model: Model, positive: list[Any], negative: list[Any], latent: dict[st
 
 
 def instant(network: Any, x: Tensor, timestep: Tensor, inputs: Any, residuals: Mapping[str, Any]) -> Tensor:
-    """A family's call of a network that answers at once."""
+    """A network call that does nothing."""
     return x
 
 
 def main() -> int:
     torch.set_num_threads(1)
     name = sys.argv[1] if len(sys.argv) > 1 else "embedded/flux-tiny"
-    model, clip, _ = load_checkpoint(checkpoint(name), Place(torch.device("cpu"), torch.float32))
-    positive, negative = (clip.encode(clip.tokenize(text)) for text in ("a red apple on the beach", ""))
+    model, encoders, _ = load_checkpoint(checkpoint(name), Place(torch.device("cpu"), torch.float32))
+    positive, negative = (encoders.encode(encoders.tokenize(text)) for text in ("a red apple on the beach", ""))
     latent = {"samples": torch.zeros(1, model.latent.channels, *[128 // model.latent.downscale] * 2)}
     args = (model, positive, negative, latent)
     distance = float((ours(*args) - bare(*args)).abs().max())
     pairs = [(cpu_seconds(lambda: ours(*args)), cpu_seconds(lambda: bare(*args))) for _ in range(PAIRS)]
-    mine, floor = (min(times) for times in zip(*pairs, strict=True))
-    ratio, middle = mine / floor, statistics.median(a / b for a, b in pairs)
-    print(f"{name}, {STEPS} steps, cfg {CFG}: {mine:.3f} s; bare loop {floor:.3f} s; ratio {ratio:.3f}, goal <= 1.02")
+    full, floor = (min(times) for times in zip(*pairs, strict=True))
+    ratio, middle = full / floor, statistics.median(a / b for a, b in pairs)
+    print(f"{name}, {STEPS} steps, cfg {CFG}: {full:.3f} s; bare loop {floor:.3f} s; ratio {ratio:.3f}, goal <= 1.02")
     print(f"  (median of {PAIRS} pairs {middle:.3f}; largest difference of the latents {distance:.1e})")
     free = replace(model, family=replace(FLUX, call=instant))
     few, many = (

@@ -157,8 +157,8 @@ class _Check(NodeCheck):
         for id, use in nodes.items():
             if id not in needed:
                 self.notice("idle_node", "nothing that is saved or shown needs this node; it was left out", use)
-        kept = [p for p in self.problems.listed if p.node in needed or p.node not in nodes]
-        self.problems = Problems(kept, self.problems.unlisted)
+        remaining = [p for p in self.problems.listed if p.node in needed or p.node not in nodes]
+        self.problems = Problems(remaining, self.problems.unlisted)
         self.graph = replace(self.graph, nodes={id: use for id, use in nodes.items() if id in needed})
 
     # The call

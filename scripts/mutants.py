@@ -50,14 +50,14 @@ TESTS: Final = {
 DECLARED: Final = "tests/cli/test_listing.py::test_the_page_of_nodes_is_up_to_date"
 """Also for each mutant of a node: defaults and limits are used when a file is imported, which no test is noted for."""
 IMPORTED: Final = "torch numpy scipy.linalg PIL.Image av numba safetensors.torch tokenizers transformers pytest"
-"""What is imported once, before forking: most of the time that a small test takes."""
+"""Modules that are imported once, before forking: most of the time of a small test."""
 OPTIONS: Final = "-x -q -p no:randomly -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning"
 SECONDS: Final = 90
-"""Of the processor that the tests of a mutant may take."""
+"""CPU seconds for the tests of a mutant."""
 MANY: Final = 100
 """If more tests reach a function, their files are run whole."""
 MEMORY: Final = 8 << 30
-"""Bytes of memory that a mutant may take."""
+"""Memory limit of a mutant in bytes."""
 
 
 def folders_of(file: str) -> tuple[str, ...]:
@@ -143,12 +143,12 @@ class Reached:
             self.now = before
 
     def by_function(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        functions: dict[str, list[str]] = {}
         for file, tests in self.files.items():
             for test in tests:
                 for function in self.tests[test] | self.shared.get(file, set()) | self.shared.get("", set()):
-                    found.setdefault(function, []).append(test)
-        return found
+                    functions.setdefault(function, []).append(test)
+        return functions
 
 
 class Runner:
@@ -209,16 +209,16 @@ class Runner:
         """The tests of folders by the functions that they reach, found by running them; kept until a file changes."""
         files = sorted(self.tree.rglob("*.py"))
         state = repr([folders, *((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files)])
-        kept = self.work / f"reached-{hashlib.sha256(state.encode()).hexdigest()[:16]}.json"
-        if not kept.exists():
-            outcome, failed = self.outcome(folders, 1800, kept)
+        cache_file = self.work / f"reached-{hashlib.sha256(state.encode()).hexdigest()[:16]}.json"
+        if not cache_file.exists():
+            outcome, failed = self.outcome(folders, 1800, cache_file)
             if outcome != "survived":
                 raise SystemExit(f"tests fail without a mutant: {failed or outcome}; see {self.log}")
-        found = json.loads(kept.read_text(encoding="utf-8"))
-        for name in found["modules"]:  # what the tests import, so that no fork has to
+        stored = json.loads(cache_file.read_text(encoding="utf-8"))
+        for name in stored["modules"]:  # import once, before forking
             with suppress(Exception):
                 importlib.import_module(name)
-        tests: dict[str, list[str]] = found["tests"]
+        tests: dict[str, list[str]] = stored["tests"]
         return tests
 
     def tests(self, mutant: Mutant) -> list[str]:
@@ -281,8 +281,10 @@ def main(words: Sequence[str] | None = None) -> int:
     default = Path(tempfile.gettempdir(), "pipegraph-mutants")
     parser.add_argument("--work", type=Path, default=default, help=f"folder of the copy and results ({default})")
     args = parser.parse_args(words)
-    start, kept = time.monotonic(), args.work / "results.json"
-    results: dict[str, dict[str, str]] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    start, results_file = time.monotonic(), args.work / "results.json"
+    results: dict[str, dict[str, str]] = (
+        json.loads(results_file.read_text(encoding="utf-8")) if results_file.exists() else {}
+    )
     drawn = draw(ROOT, args.count, args.seed, args.only or FOLDERS, args.word)
     if not args.report:
         runner = Runner(args.work)
@@ -294,7 +296,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 break
             results[mutant.name] = runner.run(mutant)
             print(f"{results[mutant.name]['outcome']:9} {mutant.name}", flush=True)
-            kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
+            results_file.write_text(json.dumps(results, indent=1), encoding="utf-8")
     print(report(drawn, results))
     return 0
 

@@ -68,12 +68,12 @@ class Source:
         """Another operator between each two operands."""
         for left, right in pairwise(operands):
             start, end = self.span(left)[1], self.span(right)[0]
-            found = OPERATOR.search(self.code, start, end)
-            if found and b"#" not in self.code[start:end]:
-                old = found[0].decode()
+            match = OPERATOR.search(self.code, start, end)
+            if match and b"#" not in self.code[start:end]:
+                old = match[0].decode()
                 short = old if old in SWAPPED else old.rstrip("=")  # of an assignment: +=
                 if short in SWAPPED:
-                    yield found.start(), found.start() + len(short), SWAPPED[short].encode()
+                    yield match.start(), match.start() + len(short), SWAPPED[short].encode()
 
     def changes(self, node: ast.AST) -> Iterator[tuple[int, int, bytes]]:
         """What may be changed at a node: start, end and the new text."""
@@ -153,15 +153,15 @@ def mutants_of(file: str, code: bytes) -> list[Mutant]:
             walk(part, function)
 
     walk(ast.parse(code), "")
-    found, seen = [], Counter[str]()
+    mutants, counts = [], Counter[str]()
     for start, end, text, function in sorted(changes):
         line = code[code.rfind(b"\n", 0, start) + 1 :].partition(b"\n")[0].decode().strip()
         old, new = (" ".join(part.decode().split()) or "nothing" for part in (code[start:end], text))
         if old != new:
             name = f"{file} {function or 'module'} | {line} | {old} -> {new}"
-            seen[name] += 1
-            found.append(Mutant(file, f"{name} | {seen[name]}", start, end, text))
-    return found
+            counts[name] += 1
+            mutants.append(Mutant(file, f"{name} | {counts[name]}", start, end, text))
+    return mutants
 
 
 def draw(root: Path, count: int, seed: int, folders: Sequence[str] = FOLDERS, word: str = "") -> list[Mutant]:

@@ -1,4 +1,4 @@
-"""Group nodes, as editors inner_nodes them before there were subgraphs: read as a subgraph each.
+"""Group nodes, which older editors saved before there were subgraphs; each is read as a subgraph.
 
 ``extra.groupNodes[NAME]`` lists inner nodes, known by their places in the list, and links between them. The type of an
 instance is ``workflow>NAME``; its inputs are those of the inner nodes that no inner link feeds, in order.

@@ -111,15 +111,15 @@ def draw_bboxes(bboxes: BoundingBox, image: Image | None = None) -> Image:
 
     from pipegraph.models.media.boxes import drawn
 
-    one = [bboxes] if isinstance(bboxes, Mapping) else list(bboxes or [])
-    batches: list[Any] = [one] if not one or isinstance(one[0], Mapping) else one
+    listed = [bboxes] if isinstance(bboxes, Mapping) else list(bboxes or [])
+    batches: list[Any] = [listed] if not listed or isinstance(listed[0], Mapping) else listed
     if image is None:
         corners = [(b["x"] + b["width"], b["y"] + b["height"]) for boxes in batches for b in boxes] or [(640, 640)]
         wide, high = (max(1, min(16384, int(max(side)))) for side in zip(*corners, strict=True))
         image = torch.zeros(len(batches), high, wide, 3)
     if len(batches) not in (1, len(image)):
         raise ValueError(f"{len(batches)} lists of boxes for {len(image)} images: give one, or one for each")
-    return torch.cat([_as_image(drawn(_as_pil(one), batches[i % len(batches)])) for i, one in enumerate(image)])
+    return torch.cat([_as_image(drawn(_as_pil(frame), batches[i % len(batches)])) for i, frame in enumerate(image)])
 
 
 def _as_pil(image: Tensor) -> PilImage:

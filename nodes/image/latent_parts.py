@@ -1,4 +1,4 @@
-"""Cut latents, join them and put parts of one into another."""
+"""Cut, concatenate and replace parts of latents."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Samples = Annotated[Latent, Doc("The latent.")]
 
 @node("LatentConcat", category="latent/advanced")
 def latent_concat(samples1: Latent, samples2: Latent, dim: Literal["x", "-x", "y", "-y", "t", "-t"] = "x") -> Latent:
-    """Put two latents side by side, one above the other, or one after the other.
+    """Concatenate two latents along width, height or time.
 
     Args:
-        samples1: The first; masks and the like are taken from it.
-        samples2: The second; it is repeated, or cut, to as many items as the first has.
-        dim: x side by side, y one above the other, t in time; - puts the second before the first.
+        samples1: First latent; its mask and other entries are kept.
+        samples2: Second latent; repeated or cut to the first's batch size.
+        dim: x: width, y: height, t: time; - puts the second before the first.
     """
     import torch
 
@@ -35,7 +35,7 @@ def latent_concat(samples1: Latent, samples2: Latent, dim: Literal["x", "-x", "y
     second = second[[i % len(second) for i in range(len(first))]]
     axis = _axis(first, dim[-1])
     if [*first.shape[1:axis], *first.shape[axis + 1 :]] != [*second.shape[1:axis], *second.shape[axis + 1 :]]:
-        raise ValueError(f"latents {list(first.shape)} and {list(second.shape)} cannot be joined along {dim[-1]}")
+        raise ValueError(f"latents {list(first.shape)} and {list(second.shape)} cannot be concatenated along {dim[-1]}")
     pair = (second, first) if dim[0] == "-" else (first, second)
     return with_samples(samples1, torch.cat(pair, axis), None)
 
@@ -45,9 +45,9 @@ def latent_cut(samples: Samples, dim: Literal["x", "y", "t"] = "x", index: Index
     """Cut a part out of a latent.
 
     Args:
-        dim: Along the width, the height or time.
-        index: First cell of the part; negative from the end. Beyond the end it is the last.
-        amount: How many cells, at most.
+        dim: Axis: width, height or time.
+        index: First cell; negative from the end; clamped to the last.
+        amount: Largest number of cells.
     """
     from pipegraph.models.sampling.original import with_samples
 
@@ -60,11 +60,11 @@ def latent_cut(samples: Samples, dim: Literal["x", "y", "t"] = "x", index: Index
 
 @node("LatentCutToBatch", category="latent/advanced")
 def latent_cut_to_batch(samples: Samples, dim: Literal["t", "x", "y"] = "t", slice_size: Amount = 1) -> Latent:
-    """Cut a latent into slices that become items of a batch; a rest that is no whole slice is left out.
+    """Cut a latent into slices that become batch items; an incomplete last slice is dropped.
 
     Args:
-        dim: Along time, the width or the height.
-        slice_size: Cells in a slice; more than there are is all of them.
+        dim: Axis: time, width or height.
+        slice_size: Cells per slice, at most all.
     """
     from pipegraph.models.sampling.original import with_samples
 
@@ -80,12 +80,12 @@ def latent_cut_to_batch(samples: Samples, dim: Literal["t", "x", "y"] = "t", sli
 
 @node("ReplaceVideoLatentFrames", category="latent/batch")
 def replace_video_latent_frames(destination: Latent, source: Latent | None = None, index: Index = 0) -> Latent:
-    """Put the frames of one video latent into another.
+    """Replace frames of a video latent.
 
     Args:
-        destination: Where they are put.
-        source: The frames; without them nothing changes.
-        index: The first frame that is replaced; negative from the end.
+        destination: Video latent to change.
+        source: New latent frames; without them nothing changes.
+        index: First replaced latent frame; negative from the end.
     """
     from pipegraph.models.sampling.original import with_samples
 
@@ -104,13 +104,13 @@ def replace_video_latent_frames(destination: Latent, source: Latent | None = Non
 def normalize_video_latent_start(
     latent: Samples, start_frame_count: Amount = 4, reference_frame_count: Amount = 5
 ) -> Latent:
-    """Give the first frames of a video latent the mean and deviation of those after them, as far as is gentle.
+    """Match mean and standard deviation of the first latent frames to the following ones, within limits.
 
-    The mean of a frame moves down by 0.3 or up by 0.35 at most, its deviation down by 0.35 or up by 0.5.
+    The mean changes by -0.3 to 0.35, the standard deviation by -0.35 to 0.5.
 
     Args:
-        start_frame_count: How many latent frames are changed.
-        reference_frame_count: How many frames after them say how they are to be.
+        start_frame_count: Number of changed latent frames.
+        reference_frame_count: Number of reference frames after them.
     """
     import torch
 
@@ -130,7 +130,7 @@ def normalize_video_latent_start(
 
 
 def _axis(samples: Tensor, dim: str) -> int:
-    """The axis of samples [B, C, (T,) H, W] that a letter means."""
+    """The axis of ``dim`` in samples [B, C, (T,) H, W]."""
     axis = samples.ndim - {"x": 1, "y": 2, "t": 3}[dim]
     if axis < 1:
         raise ValueError(f"a latent {list(samples.shape)} has no axis {dim}")

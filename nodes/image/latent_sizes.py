@@ -12,14 +12,14 @@ from ..utils.amounts import latents
 from ..wire import Latent
 from .latent import cut_sizes
 
-Width = Annotated[int, Ge(16), Le(16384), Step(16), Auto("width"), Doc("Of the picture, in pixels.")]
-Height = Annotated[int, Ge(16), Le(16384), Step(16), Auto("height"), Doc("Of the picture, in pixels.")]
-BatchSize = Annotated[int, Ge(1), Le(4096), Doc("How many.")]
-Seconds = Annotated[float, Ge(1), Le(1000), Doc("How long the sound is.")]
+Width = Annotated[int, Ge(16), Le(16384), Step(16), Auto("width"), Doc("Image width in pixels.")]
+Height = Annotated[int, Ge(16), Le(16384), Step(16), Auto("height"), Doc("Image height in pixels.")]
+BatchSize = Annotated[int, Ge(1), Le(4096), Doc("Number of latents.")]
+Seconds = Annotated[float, Ge(1), Le(1000), Doc("Length of the audio in seconds.")]
 
 
 def _empty(ctx: RunContext, shape: tuple[int, ...], cell: int, width: int, height: int) -> dict[str, Any]:
-    """A latent of zeros whose sides are those of a picture in cells; what is cut is said."""
+    """A latent of zeros for an image size, rounded down to whole cells with a warning."""
     import torch
 
     width, height = cut_sizes(ctx, width=(width, cell, cell), height=(height, cell, cell))
@@ -38,7 +38,7 @@ def empty_flux2_latent_image(
 def empty_chroma_radiance_latent_image(
     ctx: RunContext, width: Width = 1024, height: Height = 1024, batch_size: BatchSize = 1
 ) -> Latent:
-    """Make an empty latent of a model that works on pixels: 3 channels, cells of one pixel."""
+    """Make an empty latent of a pixel-space model: 3 channels, cells of one pixel."""
     return _empty(ctx, (batch_size, 3), 1, width, height)
 
 
@@ -50,10 +50,10 @@ def empty_qwen_image_layered_latent_image(
     layers: Annotated[int, Ge(0), Le(16384)] = 3,
     batch_size: BatchSize = 1,
 ) -> Latent:
-    """Make an empty latent of Qwen-Image-Layered: a picture and its layers, one behind the other.
+    """Make an empty latent of Qwen-Image-Layered: an image and its layers, as frames.
 
     Args:
-        layers: How many layers the picture is parted into.
+        layers: Number of layers.
     """
     return _empty(ctx, (batch_size, 16, layers + 1), 8, width, height)
 

@@ -1,4 +1,4 @@
-"""Guiders and patches for editing pictures: three conditionings, gray masks."""
+"""Guider with three conditionings, and differential diffusion."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def dual_cfg_guider(
     cfg_cond2_negative: Cfg = 8.0,
     style: Literal["regular", "nested"] = "regular",
 ) -> Guider:
-    """Guide by three conditionings, as models that edit pictures want it: all, the picture alone, nothing.
+    """Guidance with three conditionings, for image editing models: text and image, image only, none.
 
     Args:
-        cond1: Text and picture.
-        cond2: The picture alone.
+        cond1: Text and image.
+        cond2: Image only.
         negative: Neither.
-        cfg_conds: How far to go from the second to the first.
-        cfg_cond2_negative: How far to go from the negative to the second.
-        style: regular adds the two ways; nested goes the first way, then from the negative to its end.
+        cfg_conds: Guidance scale from cond2 to cond1.
+        cfg_cond2_negative: Guidance scale from negative to cond2.
+        style: regular: both terms are added; nested: the second scale applies to the result of the first.
     """
     from pipegraph.models.sampling.guiders import Guider, Third
 
@@ -48,11 +48,11 @@ def dual_cfg_guider(
 
 @node("DifferentialDiffusion", category="advanced/model", title="Differential Diffusion")
 def differential_diffusion(model: Model, strength: Annotated[float, Ge(0), Le(1), Step(0.0001)] = 1.0) -> Model:
-    """Let a gray mask say how much of a place is painted anew: what is darker is left as it is for longer.
+    """Use a soft noise mask: darker areas start to change later (Differential Diffusion).
 
     Args:
-        model: The model; without a noise mask on the latent nothing changes.
-        strength: How much of this is mixed with the mask as it is.
+        model: Model to patch; without a noise mask on the latent nothing changes.
+        strength: Blend factor with the plain mask.
     """
     from pipegraph.models.sampling.differential import Differential
 

@@ -1,4 +1,4 @@
-"""Change how the predictions of guidance are combined: kept lengths, kept contrast, another scale for a while."""
+"""Guidance patches: CFGNorm, RescaleCFG, CFG override, latent operations."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _with(model: Model, change: Guidance) -> Model:
 def cfg_norm(
     model: Model, strength: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0, pre_cfg: bool = False
 ) -> Model:
-    """Keep guidance from making predictions too long, place by place over the channels.
+    """Limit the norm of the guided prediction over channels, per position.
 
     Args:
-        model: The model to guide; at cfg 1 nothing changes.
-        strength: The guided prediction is multiplied by it; with pre_cfg, how much of the change is mixed in.
-        pre_cfg: Give the predicted noise the length of the positive one, longer or shorter; else only shorten the
-            predicted picture to the positive one.
+        model: Model to patch; at cfg 1 nothing changes.
+        strength: Factor of the guided prediction; with pre_cfg, blend factor of the change.
+        pre_cfg: Rescale the predicted noise to the norm of the positive prediction; else only shrink the predicted
+            image to it.
     """
     from pipegraph.models.sampling.guidance_scales import NormAfter, NormBefore
 
@@ -45,11 +45,11 @@ def cfg_norm(
 
 @node("RescaleCFG", category="advanced/model", title="RescaleCFG")
 def rescale_cfg(model: Model, multiplier: Annotated[float, Ge(0), Le(1), Step(0.01)] = 0.7) -> Model:
-    """Give the contrast (standard deviation) of the positive prediction back to the guided one.
+    """Rescale the guided prediction to the standard deviation of the positive one.
 
     Args:
-        model: The model to guide; at cfg 1 nothing changes.
-        multiplier: How much of it: 0 none, 1 all.
+        model: Model to patch; at cfg 1 nothing changes.
+        multiplier: Blend factor: 0 none, 1 full.
     """
     from pipegraph.models.sampling.guidance_scales import Rescaled
 
@@ -63,12 +63,12 @@ def cfg_override(
     start_percent: Percent = 0.0,
     end_percent: Annotated[Percent, NotBelow("start_percent")] = 1.0,
 ) -> Model:
-    """Guide by another scale for a part of the way; at 1 that part costs half as much.
+    """Use another guidance scale in a part of the sampling; at 1 that part costs half as much.
 
     Args:
-        model: The model to guide; where the guider's own cfg is 1, nothing changes.
-        start_percent: Part of the way from noise to picture where it begins.
-        end_percent: Where it ends.
+        model: Model to patch; if the guider's cfg is 1, nothing changes.
+        start_percent: Fraction of the sampling at which it starts.
+        end_percent: Fraction of the sampling at which it ends.
     """
     from pipegraph.models.sampling.guidance import Part
     from pipegraph.models.sampling.guidance_scales import Rescheduled
@@ -80,36 +80,36 @@ def cfg_override(
 def latent_operation_tonemap_reinhard(
     multiplier: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0,
 ) -> LatentOperation:
-    """Compress large values of a latent by Reinhard's curve; what is small stays as it is.
+    """Compress large values of a latent by Reinhard tone mapping.
 
     Args:
-        multiplier: The largest length that can come out, in units of the mean length and 5 deviations of it.
+        multiplier: Largest norm, in units of mean norm plus 5 standard deviations.
     """
     from pipegraph.models.sampling.guidance_scales import TonemapReinhard
 
     if not multiplier:
-        raise ValueError("a multiplier of 0 makes every value 0: give more, 1 is usual")
+        raise ValueError("a multiplier of 0 makes every value 0; the usual value is 1")
     return TonemapReinhard(multiplier)
 
 
 @node("LatentApplyOperation", category="latent/advanced/operations")
 def latent_apply_operation(samples: Latent, operation: LatentOperation) -> Latent:
-    """Change a latent by an operation.
+    """Apply an operation to a latent.
 
     Args:
         samples: The latent.
-        operation: What to do with it.
+        operation: The operation.
     """
     return {**samples, "samples": operation(samples["samples"])}
 
 
 @node("LatentApplyOperationCFG", category="latent/advanced/operations", title="LatentApplyOperationCFG")
 def latent_apply_operation_cfg(model: Model, operation: LatentOperation) -> Model:
-    """Change what guidance adds, the positive prediction less the negative one, by an operation in each step.
+    """Apply an operation to the guidance term (positive less negative prediction) in each step.
 
     Args:
-        model: The model to guide; at cfg 1 the operation changes the whole prediction.
-        operation: What to do.
+        model: Model to patch; at cfg 1 the operation changes the whole prediction.
+        operation: The operation.
     """
     from pipegraph.models.sampling.guidance_scales import Operated
 

@@ -1,4 +1,4 @@
-"""Noise levels of certain models, and changes of noise levels."""
+"""Schedules of certain models, and changes of sigmas."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Shape = Annotated[float, Gt(0), Le(50), Step(0.01)]
 def model_sampling_aura_flow(
     model: Model, shift: Annotated[float, Ge(0), Le(100), Step(0.01), Auto("shift")] = 1.73
 ) -> Model:
-    """Set the shift of a flow model's noise levels, as ModelSamplingSD3 does; another default.
+    """Set the shift of a flow model, as ModelSamplingSD3, with another default.
 
     Args:
-        model: The model to set; its network is told the noise levels in its own unit.
-        shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+        model: Model to patch; its network keeps its own timestep unit.
+        shift: a in sigma = a t / (1 + (a - 1) t): above 1 puts more steps at high noise.
     """
     from pipegraph.models.sampling.model_sampling import Flow, reshifted
 
@@ -36,12 +36,12 @@ def flux2_scheduler(
     width: Annotated[int, Ge(16), Le(16384)] = 1024,
     height: Annotated[int, Ge(16), Le(16384)] = 1024,
 ) -> Sigmas:
-    """Noise levels of FLUX.2 for a size of picture and a number of steps.
+    """Sigmas of FLUX.2 for an image size and a number of steps.
 
     Args:
-        steps: How many steps.
-        width: Of the picture, in pixels.
-        height: Of the picture, in pixels.
+        steps: Number of steps.
+        width: Image width in pixels.
+        height: Image height in pixels.
     """
     from pipegraph.models.sampling.schedules import flux2
 
@@ -54,13 +54,13 @@ def _check_beta(values: Mapping[str, Any], model: Mapping[str, Any]) -> Iterable
 
 @node("BetaSamplingScheduler", category="sampling/custom_sampling/schedulers", check_model=_check_beta)
 def beta_sampling_scheduler(model: Model, steps: Steps = 20, alpha: Shape = 0.6, beta: Shape = 0.6) -> Sigmas:
-    """Noise levels at the quantiles of a beta distribution.
+    """Sigmas at the quantiles of a beta distribution.
 
     Args:
-        model: Whose noise levels.
-        steps: How many steps; fewer where two fall on one noise level.
-        alpha: Below 1 there are many steps at low noise.
-        beta: Below 1 there are many steps at high noise.
+        model: Model with the noise levels.
+        steps: Number of steps; fewer if two have the same sigma.
+        alpha: Below 1 puts more steps at low noise.
+        beta: Below 1 puts more steps at high noise.
     """
     from pipegraph.models.sampling import schedules
 
@@ -73,12 +73,12 @@ def sd_turbo_scheduler(
     steps: Annotated[int, Ge(1), Le(10)] = 1,
     denoise: Annotated[float, Ge(0), Le(1), Step(0.01)] = 1.0,
 ) -> Sigmas:
-    """Noise levels of SD Turbo and SDXL Turbo: some of the ten that they were trained on.
+    """Sigmas of SD Turbo and SDXL Turbo: some of their ten training levels.
 
     Args:
-        model: Whose noise levels; one that predicts noise.
-        steps: How many steps, from the start on.
-        denoise: Where to start: 1 at the highest noise; each tenth less is one level lower.
+        model: Model with the noise levels; must predict noise.
+        steps: Number of steps, from the first on.
+        denoise: Start level: 1 is the highest noise; each 0.1 less is one level lower.
     """
     import torch
 
@@ -93,14 +93,14 @@ def sd_turbo_scheduler(
 
 @node("SetFirstSigma", category="sampling/custom_sampling/sigmas")
 def set_first_sigma(sigmas: Sigmas, sigma: Annotated[float, Ge(0), Le(20000), Step(0.001)] = 136.0) -> Sigmas:
-    """Put another noise level at the beginning of a schedule.
+    """Replace the first sigma of a schedule.
 
     Args:
         sigmas: The schedule.
-        sigma: Its first noise level from now on.
+        sigma: New first sigma.
     """
     if not len(sigmas):
-        raise ValueError("the schedule is empty: there is no first noise level to set")
+        raise ValueError("the schedule is empty: there is no first sigma to set")
     changed = sigmas.clone()
     changed[0] = sigma
     return changed

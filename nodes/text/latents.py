@@ -1,4 +1,4 @@
-"""Latents that go beside the text in a conditioning: pictures to edit, to paint in, to refer to."""
+"""Conditioning with latents: reference images, inpainting, InstructPix2Pix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .conditioning import with_entries
 if TYPE_CHECKING:
     from torch import Tensor
 
-Pixels = Annotated[Image, Doc("The pictures; sides are cut at the centre to whole latent cells.")]
+Pixels = Annotated[Image, Doc("Images; sides are cropped at the centre to whole latent cells.")]
 
 
 @outputs
 class Edited:
-    """Both conditionings with a latent beside the text, and a latent to start from."""
+    """Both conditionings with a latent, and a latent to start from."""
 
     positive: Conditioning
     negative: Conditioning
@@ -27,11 +27,11 @@ class Edited:
 
 @node("ReferenceLatent", category="advanced/conditioning/edit_models")
 def reference_latent(conditioning: Conditioning, latent: Latent | None = None) -> Conditioning:
-    """Let an edit model look at a picture; several of these nodes in a row give several.
+    """Add a reference image for an edit model; chain nodes for several images.
 
     Args:
-        conditioning: What to change.
-        latent: The picture, encoded by the model's VAE; without one nothing changes.
+        conditioning: Conditioning to change.
+        latent: Image encoded by the model's VAE; without it nothing changes.
     """
     if latent is None:
         return conditioning
@@ -51,12 +51,12 @@ def reference_latent_method(
     conditioning: Conditioning,
     reference_latents_method: Literal["offset", "index", "uxo/uno", "index_timestep_zero"] = "offset",
 ) -> Conditioning:
-    """Say where an edit model places its reference pictures.
+    """Set the positions of reference images in an edit model.
 
     Args:
-        conditioning: What to change.
-        reference_latents_method: offset side by side; index behind one another; uxo/uno diagonally, as USO and UNO
-            were trained; index_timestep_zero behind one another and known to be free of noise.
+        conditioning: Conditioning to change.
+        reference_latents_method: offset: side by side; index: one after the other; uxo/uno: diagonal, for USO and UNO;
+            index_timestep_zero: as index, with timestep 0.
     """
     method = "uxo" if reference_latents_method == "uxo/uno" else reference_latents_method
     return with_entries(conditioning, {"reference_latents_method": method})
@@ -72,11 +72,11 @@ def inpaint_model_conditioning(
     mask: Mask,
     noise_mask: bool = True,
 ) -> Edited:
-    """Give an inpainting model the picture without what is to be painted, and the mask.
+    """Condition an inpainting model on the masked image and the mask.
 
     Args:
-        mask: 1 where to paint, at any size.
-        noise_mask: Paint inside the mask only; else the model may change all of the picture.
+        mask: 1 where to inpaint, at any size.
+        noise_mask: Change only the masked area; else the model may change the whole image.
     """
     from pipegraph.models.media.image_ops import resize_mask
     from pipegraph.models.vae.image import fit_to_grid
@@ -84,15 +84,15 @@ def inpaint_model_conditioning(
     pixels = pixels[..., :3]
     mask = resize_mask(mask.reshape(-1, *mask.shape[-2:]), pixels.shape[2], pixels.shape[1])
     cell = vae.latent.downscale
-    fitted, painted = fit_to_grid(pixels, cell), fit_to_grid(mask[..., None], cell)
-    _told_cut(ctx, pixels, fitted)
-    # What is to be painted is gray, the middle between black and white.
-    beside = vae.encode((fitted - 0.5) * (1 - painted.round()) + 0.5, ctx.warn)
-    latent: dict[str, Any] = {"samples": vae.encode(fitted, ctx.warn)}
+    cropped, painted = fit_to_grid(pixels, cell), fit_to_grid(mask[..., None], cell)
+    _warn_cropped(ctx, pixels, cropped)
+    # The masked area is gray.
+    concat = vae.encode((cropped - 0.5) * (1 - painted.round()) + 0.5, ctx.warn)
+    latent: dict[str, Any] = {"samples": vae.encode(cropped, ctx.warn)}
     painted = painted.movedim(-1, 1)
     if noise_mask:
         latent["noise_mask"] = painted
-    extras = {"concat_latent_image": beside, "concat_mask": painted}
+    extras = {"concat_latent_image": concat, "concat_mask": painted}
     return Edited(with_entries(positive, extras), with_entries(negative, extras), latent)
 
 
@@ -104,21 +104,21 @@ def instruct_pix_to_pix_conditioning(
     vae: ModelVae,
     pixels: Pixels,
 ) -> Edited:
-    """Give a model that reads a picture beside the latent (InstructPix2Pix, FLUX Canny and Depth) that picture."""
+    """Condition a model on an image by concatenated latents (InstructPix2Pix, FLUX Canny and Depth)."""
     import torch
 
     from pipegraph.models.vae.image import fit_to_grid
 
     pixels = pixels[..., :3]
-    fitted = fit_to_grid(pixels, vae.latent.downscale)
-    _told_cut(ctx, pixels, fitted)
-    beside = vae.encode(fitted, ctx.warn)
-    extras = {"concat_latent_image": beside}
-    latent = {"samples": torch.zeros_like(beside)}
+    cropped = fit_to_grid(pixels, vae.latent.downscale)
+    _warn_cropped(ctx, pixels, cropped)
+    concat = vae.encode(cropped, ctx.warn)
+    extras = {"concat_latent_image": concat}
+    latent = {"samples": torch.zeros_like(concat)}
     return Edited(with_entries(positive, extras), with_entries(negative, extras), latent)
 
 
-def _told_cut(ctx: RunContext, pixels: Tensor, fitted: Tensor) -> None:
-    """Say that sides were cut."""
-    if fitted.shape != pixels.shape:
-        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {fitted.shape[2]}x{fitted.shape[1]}")
+def _warn_cropped(ctx: RunContext, pixels: Tensor, cropped: Tensor) -> None:
+    """Warn if sides were cropped."""
+    if cropped.shape != pixels.shape:
+        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {cropped.shape[2]}x{cropped.shape[1]}")

@@ -99,7 +99,7 @@ def and_node(*, values: Conditions) -> bool:
     Args:
         values: `values.value0`, `values.value1`, ...
     """
-    return all(map(truth, _given(values)))
+    return all(map(truth, _connected(values)))
 
 
 @node("ComfyOrNode", category="logic", title="Or")
@@ -109,7 +109,7 @@ def or_node(*, values: Conditions) -> bool:
     Args:
         values: `values.value0`, `values.value1`, ...
     """
-    return any(map(truth, _given(values)))
+    return any(map(truth, _connected(values)))
 
 
 @node("ComfyPassOrNoneNode", category="logic", title="Pass or None")
@@ -132,7 +132,7 @@ def truth(value: Any) -> bool:
         return len(value) > 0
 
 
-def _given(values: Mapping[str, Any]) -> list[Any]:
+def _connected(values: Mapping[str, Any]) -> list[Any]:
     if not values:
         raise ValueError("no value is connected: connect values.value0, values.value1, ...")
     return list(values.values())

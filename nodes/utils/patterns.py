@@ -89,8 +89,8 @@ def regex_extract(
     if mode in ("First Match", "First Group"):
         first = _in_time(pattern.search, string)
         return (first.group(group) or "") if first else ""
-    found = _in_time(lambda text, timeout: [m.group(group) for m in pattern.finditer(text, timeout=timeout)], string)
-    return "\n".join(text or "" for text in found if text is not None or mode == "All Matches")
+    groups = _in_time(lambda text, timeout: [m.group(group) for m in pattern.finditer(text, timeout=timeout)], string)
+    return "\n".join(text or "" for text in groups if text is not None or mode == "All Matches")
 
 
 @node("RegexReplace", category="utils/string", title="Replace Text (Regex)", check=_check)

@@ -24,8 +24,8 @@ class _Formatter(strings.Formatter):
         if re.search(r"[.\[]", field_name):
             raise ValueError(f"{{{field_name}}} looks inside a value: write the name alone, e.g. {{{field_name[:1]}}}")
         if field_name not in kwargs:
-            given = ", ".join(kwargs) or "none"
-            raise ValueError(f"the text has {{{field_name}}}, which is no value; connected are: {given}")
+            connected = ", ".join(kwargs) or "none"
+            raise ValueError(f"the text has {{{field_name}}}, which is no value; connected are: {connected}")
         return kwargs[field_name], field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:

@@ -585,13 +585,13 @@ class Graph(Builder):
         alpha: float | Output[L['FLOAT', 'INT']] | Input = ...,
         beta: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _BetaSamplingScheduler:
-        """Noise levels at the quantiles of a beta distribution.
+        """Sigmas at the quantiles of a beta distribution.
 
         Args:
-            model: Whose noise levels.
-            steps: How many steps; fewer where two fall on one noise level.
-            alpha: Below 1 there are many steps at low noise.
-            beta: Below 1 there are many steps at high noise.
+            model: Model with the noise levels.
+            steps: Number of steps; fewer if two have the same sigma.
+            alpha: Below 1 puts more steps at low noise.
+            beta: Below 1 puts more steps at high noise.
         """
     def CFGGuider(
         self,
@@ -620,12 +620,12 @@ class Graph(Builder):
         strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
         pre_cfg: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _CFGNorm:
-        """Keep guidance from making predictions too long, place by place over the channels.
+        """Limit the norm of the guided prediction over channels, per position.
 
         Args:
-            model: The model to guide; at cfg 1 nothing changes.
-            strength: The guided prediction is multiplied by it; with pre_cfg, how much of the change is mixed in.
-            pre_cfg: Give the predicted noise the length of the positive one, longer or shorter; else only shorten the predicted picture to the positive one.
+            model: Model to patch; at cfg 1 nothing changes.
+            strength: Factor of the guided prediction; with pre_cfg, blend factor of the change.
+            pre_cfg: Rescale the predicted noise to the norm of the positive prediction; else only shrink the predicted image to it.
         """
     def CFGOverride(
         self,
@@ -637,13 +637,13 @@ class Graph(Builder):
         start_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
         end_percent: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _CFGOverride:
-        """Guide by another scale for a part of the way; at 1 that part costs half as much.
+        """Use another guidance scale in a part of the sampling; at 1 that part costs half as much.
 
         Args:
-            model: The model to guide; where the guider's own cfg is 1, nothing changes.
+            model: Model to patch; if the guider's cfg is 1, nothing changes.
             cfg: Guidance scale; at 1 the negative is not used.
-            start_percent: Part of the way from noise to picture where it begins.
-            end_percent: Where it ends.
+            start_percent: Fraction of the sampling at which it starts.
+            end_percent: Fraction of the sampling at which it ends.
         """
     def CFGZeroStar(
         self,
@@ -1099,11 +1099,11 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _DifferentialDiffusion:
-        """Let a gray mask say how much of a place is painted anew: what is darker is left as it is for longer.
+        """Use a soft noise mask: darker areas start to change later (Differential Diffusion).
 
         Args:
-            model: The model; without a noise mask on the latent nothing changes.
-            strength: How much of this is mixed with the mask as it is.
+            model: Model to patch; without a noise mask on the latent nothing changes.
+            strength: Blend factor with the plain mask.
         """
     def DisableNoise(
         self,
@@ -1138,16 +1138,16 @@ class Graph(Builder):
         cfg_cond2_negative: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         style: L['regular', 'nested'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _DualCFGGuider:
-        """Guide by three conditionings, as models that edit pictures want it: all, the picture alone, nothing.
+        """Guidance with three conditionings, for image editing models: text and image, image only, none.
 
         Args:
             model: Diffusion model.
-            cond1: Text and picture.
-            cond2: The picture alone.
+            cond1: Text and image.
+            cond2: Image only.
             negative: Neither.
-            cfg_conds: How far to go from the second to the first.
-            cfg_cond2_negative: How far to go from the negative to the second.
-            style: regular adds the two ways; nested goes the first way, then from the negative to its end.
+            cfg_conds: Guidance scale from cond2 to cond1.
+            cfg_cond2_negative: Guidance scale from negative to cond2.
+            style: regular: both terms are added; nested: the second scale applies to the result of the first.
         """
     def DualCLIPLoader(
         self,
@@ -1219,8 +1219,8 @@ class Graph(Builder):
         """Make an empty latent of ACE-Step 1: 8 channels of 16 bands, 4096 of 44,100 samples a second each.
 
         Args:
-            seconds: How long the sound is.
-            batch_size: How many.
+            seconds: Length of the audio in seconds.
+            batch_size: Number of latents.
         """
     def EmptyChromaRadianceLatentImage(
         self,
@@ -1231,12 +1231,12 @@ class Graph(Builder):
         height: int | L['auto'] | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyChromaRadianceLatentImage:
-        """Make an empty latent of a model that works on pixels: 3 channels, cells of one pixel.
+        """Make an empty latent of a pixel-space model: 3 channels, cells of one pixel.
 
         Args:
-            width: Of the picture, in pixels.
-            height: Of the picture, in pixels.
-            batch_size: How many.
+            width: Image width in pixels.
+            height: Image height in pixels.
+            batch_size: Number of latents.
         """
     def EmptyFlux2LatentImage(
         self,
@@ -1250,9 +1250,9 @@ class Graph(Builder):
         """Make an empty latent of FLUX.2: 128 channels, cells of 16 pixels.
 
         Args:
-            width: Of the picture, in pixels.
-            height: Of the picture, in pixels.
-            batch_size: How many.
+            width: Image width in pixels.
+            height: Image height in pixels.
+            batch_size: Number of latents.
         """
     def EmptyHunyuanLatentVideo(
         self,
@@ -1339,8 +1339,8 @@ class Graph(Builder):
         """Make an empty latent of Stable Audio: 64 channels, 2048 of 44,100 samples a second each, an even number.
 
         Args:
-            seconds: How long the sound is.
-            batch_size: How many.
+            seconds: Length of the audio in seconds.
+            batch_size: Number of latents.
         """
     def EmptyLatentImage(
         self,
@@ -1386,13 +1386,13 @@ class Graph(Builder):
         layers: int | Output[L['INT']] | Input = ...,
         batch_size: int | Output[L['INT']] | Input = ...,
     ) -> _EmptyQwenImageLayeredLatentImage:
-        """Make an empty latent of Qwen-Image-Layered: a picture and its layers, one behind the other.
+        """Make an empty latent of Qwen-Image-Layered: an image and its layers, as frames.
 
         Args:
-            width: Of the picture, in pixels.
-            height: Of the picture, in pixels.
-            layers: How many layers the picture is parted into.
-            batch_size: How many.
+            width: Image width in pixels.
+            height: Image height in pixels.
+            layers: Number of layers.
+            batch_size: Number of latents.
         """
     def EmptySD3LatentImage(
         self,
@@ -1435,12 +1435,12 @@ class Graph(Builder):
         width: int | Output[L['INT']] | Input = ...,
         height: int | Output[L['INT']] | Input = ...,
     ) -> _Flux2Scheduler:
-        """Noise levels of FLUX.2 for a size of picture and a number of steps.
+        """Sigmas of FLUX.2 for an image size and a number of steps.
 
         Args:
-            steps: How many steps.
-            width: Of the picture, in pixels.
-            height: Of the picture, in pixels.
+            steps: Number of steps.
+            width: Image width in pixels.
+            height: Image height in pixels.
         """
     def FluxGuidance(
         self,
@@ -1464,11 +1464,11 @@ class Graph(Builder):
         conditioning: Output[L['CONDITIONING']] | Input,
         reference_latents_method: L['offset', 'index', 'uxo/uno', 'index_timestep_zero'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _FluxKontextMultiReferenceLatentMethod:
-        """Say where an edit model places its reference pictures.
+        """Set the positions of reference images in an edit model.
 
         Args:
-            conditioning: What to change.
-            reference_latents_method: offset side by side; index behind one another; uxo/uno diagonally, as USO and UNO were trained; index_timestep_zero behind one another and known to be free of noise.
+            conditioning: Conditioning to change.
+            reference_latents_method: offset: side by side; index: one after the other; uxo/uno: diagonal, for USO and UNO; index_timestep_zero: as index, with timestep 0.
         """
     def GetImageSize(
         self,
@@ -1817,15 +1817,15 @@ class Graph(Builder):
         mask: Output[L['MASK']] | Input,
         noise_mask: bool | Output[L['BOOLEAN']] | Input = ...,
     ) -> _InpaintModelConditioning:
-        """Give an inpainting model the picture without what is to be painted, and the mask.
+        """Condition an inpainting model on the masked image and the mask.
 
         Args:
             positive: Positive conditioning: what to show.
             negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            pixels: The pictures; sides are cut at the centre to whole latent cells.
-            mask: 1 where to paint, at any size.
-            noise_mask: Paint inside the mask only; else the model may change all of the picture.
+            pixels: Images; sides are cropped at the centre to whole latent cells.
+            mask: 1 where to inpaint, at any size.
+            noise_mask: Change only the masked area; else the model may change the whole image.
         """
     def InstructPixToPixConditioning(
         self,
@@ -1837,13 +1837,13 @@ class Graph(Builder):
         vae: Output[L['VAE']] | Input,
         pixels: Output[L['IMAGE']] | Input,
     ) -> _InstructPixToPixConditioning:
-        """Give a model that reads a picture beside the latent (InstructPix2Pix, FLUX Canny and Depth) that picture.
+        """Condition a model on an image by concatenated latents (InstructPix2Pix, FLUX Canny and Depth).
 
         Args:
             positive: Positive conditioning: what to show.
             negative: Negative conditioning: what to avoid.
             vae: The model's VAE.
-            pixels: The pictures; sides are cut at the centre to whole latent cells.
+            pixels: Images; sides are cropped at the centre to whole latent cells.
         """
     def InvertMask(
         self,
@@ -2324,11 +2324,11 @@ class Graph(Builder):
         samples: Output[L['LATENT']] | Input,
         operation: Output[L['LATENT_OPERATION']] | Input,
     ) -> _LatentApplyOperation:
-        """Change a latent by an operation.
+        """Apply an operation to a latent.
 
         Args:
             samples: The latent.
-            operation: What to do with it.
+            operation: The operation.
         """
     def LatentApplyOperationCFG(
         self,
@@ -2338,11 +2338,11 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         operation: Output[L['LATENT_OPERATION']] | Input,
     ) -> _LatentApplyOperationCFG:
-        """Change what guidance adds, the positive prediction less the negative one, by an operation in each step.
+        """Apply an operation to the guidance term (positive less negative prediction) in each step.
 
         Args:
-            model: The model to guide; at cfg 1 the operation changes the whole prediction.
-            operation: What to do.
+            model: Model to patch; at cfg 1 the operation changes the whole prediction.
+            operation: The operation.
         """
     def LatentConcat(
         self,
@@ -2353,12 +2353,12 @@ class Graph(Builder):
         samples2: Output[L['LATENT']] | Input,
         dim: L['x', '-x', 'y', '-y', 't', '-t'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _LatentConcat:
-        """Put two latents side by side, one above the other, or one after the other.
+        """Concatenate two latents along width, height or time.
 
         Args:
-            samples1: The first; masks and the like are taken from it.
-            samples2: The second; it is repeated, or cut, to as many items as the first has.
-            dim: x side by side, y one above the other, t in time; - puts the second before the first.
+            samples1: First latent; its mask and other entries are kept.
+            samples2: Second latent; repeated or cut to the first's batch size.
+            dim: x: width, y: height, t: time; - puts the second before the first.
         """
     def LatentCut(
         self,
@@ -2374,9 +2374,9 @@ class Graph(Builder):
 
         Args:
             samples: The latent.
-            dim: Along the width, the height or time.
-            index: First cell of the part; negative from the end. Beyond the end it is the last.
-            amount: How many cells, at most.
+            dim: Axis: width, height or time.
+            index: First cell; negative from the end; clamped to the last.
+            amount: Largest number of cells.
         """
     def LatentCutToBatch(
         self,
@@ -2387,12 +2387,12 @@ class Graph(Builder):
         dim: L['t', 'x', 'y'] | Output[L['COMBO', 'STRING']] | Input = ...,
         slice_size: int | Output[L['INT']] | Input = ...,
     ) -> _LatentCutToBatch:
-        """Cut a latent into slices that become items of a batch; a rest that is no whole slice is left out.
+        """Cut a latent into slices that become batch items; an incomplete last slice is dropped.
 
         Args:
             samples: The latent.
-            dim: Along time, the width or the height.
-            slice_size: Cells in a slice; more than there are is all of them.
+            dim: Axis: time, width or height.
+            slice_size: Cells per slice, at most all.
         """
     def LatentFromBatch(
         self,
@@ -2417,10 +2417,10 @@ class Graph(Builder):
         *,
         multiplier: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _LatentOperationTonemapReinhard:
-        """Compress large values of a latent by Reinhard's curve; what is small stays as it is.
+        """Compress large values of a latent by Reinhard tone mapping.
 
         Args:
-            multiplier: The largest length that can come out, in units of the mean length and 5 deviations of it.
+            multiplier: Largest norm, in units of mean norm plus 5 standard deviations.
         """
     def LatentUpscale(
         self,
@@ -2747,11 +2747,11 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         shift: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _ModelSamplingAuraFlow:
-        """Set the shift of a flow model's noise levels, as ModelSamplingSD3 does; another default.
+        """Set the shift of a flow model, as ModelSamplingSD3, with another default.
 
         Args:
-            model: The model to set; its network is told the noise levels in its own unit.
-            shift: a in sigma = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise.
+            model: Model to patch; its network keeps its own timestep unit.
+            shift: a in sigma = a t / (1 + (a - 1) t): above 1 puts more steps at high noise.
         """
     def ModelSamplingFlux(
         self,
@@ -2814,14 +2814,14 @@ class Graph(Builder):
         start_frame_count: int | Output[L['INT']] | Input = ...,
         reference_frame_count: int | Output[L['INT']] | Input = ...,
     ) -> _NormalizeVideoLatentStart:
-        """Give the first frames of a video latent the mean and deviation of those after them, as far as is gentle.
+        """Match mean and standard deviation of the first latent frames to the following ones, within limits.
 
-        The mean of a frame moves down by 0.3 or up by 0.35 at most, its deviation down by 0.35 or up by 0.5.
+        The mean changes by -0.3 to 0.35, the standard deviation by -0.35 to 0.5.
 
         Args:
             latent: The latent.
-            start_frame_count: How many latent frames are changed.
-            reference_frame_count: How many frames after them say how they are to be.
+            start_frame_count: Number of changed latent frames.
+            reference_frame_count: Number of reference frames after them.
         """
     def ParseReply(
         self,
@@ -2994,11 +2994,11 @@ class Graph(Builder):
         conditioning: Output[L['CONDITIONING']] | Input,
         latent: None | Output[L['LATENT']] | Input = ...,
     ) -> _ReferenceLatent:
-        """Let an edit model look at a picture; several of these nodes in a row give several.
+        """Add a reference image for an edit model; chain nodes for several images.
 
         Args:
-            conditioning: What to change.
-            latent: The picture, encoded by the model's VAE; without one nothing changes.
+            conditioning: Conditioning to change.
+            latent: Image encoded by the model's VAE; without it nothing changes.
         """
     def RegexExtract(
         self,
@@ -3105,12 +3105,12 @@ class Graph(Builder):
         source: None | Output[L['LATENT']] | Input = ...,
         index: int | Output[L['INT']] | Input = ...,
     ) -> _ReplaceVideoLatentFrames:
-        """Put the frames of one video latent into another.
+        """Replace frames of a video latent.
 
         Args:
-            destination: Where they are put.
-            source: The frames; without them nothing changes.
-            index: The first frame that is replaced; negative from the end.
+            destination: Video latent to change.
+            source: New latent frames; without them nothing changes.
+            index: First replaced latent frame; negative from the end.
         """
     def RescaleCFG(
         self,
@@ -3120,11 +3120,11 @@ class Graph(Builder):
         model: Output[L['MODEL']] | Input,
         multiplier: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _RescaleCFG:
-        """Give the contrast (standard deviation) of the positive prediction back to the guided one.
+        """Rescale the guided prediction to the standard deviation of the positive one.
 
         Args:
-            model: The model to guide; at cfg 1 nothing changes.
-            multiplier: How much of it: 0 none, 1 all.
+            model: Model to patch; at cfg 1 nothing changes.
+            multiplier: Blend factor: 0 none, 1 full.
         """
     def ResizeImageMaskNode(
         self,
@@ -3176,12 +3176,12 @@ class Graph(Builder):
         steps: int | Output[L['INT']] | Input = ...,
         denoise: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SDTurboScheduler:
-        """Noise levels of SD Turbo and SDXL Turbo: some of the ten that they were trained on.
+        """Sigmas of SD Turbo and SDXL Turbo: some of their ten training levels.
 
         Args:
-            model: Whose noise levels; one that predicts noise.
-            steps: How many steps, from the start on.
-            denoise: Where to start: 1 at the highest noise; each tenth less is one level lower.
+            model: Model with the noise levels; must predict noise.
+            steps: Number of steps, from the first on.
+            denoise: Start level: 1 is the highest noise; each 0.1 less is one level lower.
         """
     def SamplerARVideo(
         self,
@@ -3438,11 +3438,11 @@ class Graph(Builder):
         sigmas: Output[L['SIGMAS']] | Input,
         sigma: float | Output[L['FLOAT', 'INT']] | Input = ...,
     ) -> _SetFirstSigma:
-        """Put another noise level at the beginning of a schedule.
+        """Replace the first sigma of a schedule.
 
         Args:
             sigmas: The schedule.
-            sigma: Its first noise level from now on.
+            sigma: New first sigma.
         """
     def SetLatentNoiseMask(
         self,
