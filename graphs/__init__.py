@@ -1,0 +1,1 @@
+"""Graph documents: reading, writing and errors. Standard library only."""

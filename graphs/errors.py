@@ -108,7 +108,7 @@ _CONTROL_OR_LINE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    """Escape control characters, e.g. as ``\\x1b``, so that a terminal does not interpret them.
+    r"""Escape control characters, e.g. as ``\x1b``, so that a terminal does not interpret them.
 
     Args:
         text: Text of a graph, a file name, an exception, ...

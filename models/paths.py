@@ -91,9 +91,9 @@ class NotFound(LookupError):
 
 
 def resolve(kind: str, name: str) -> Path:
-    """The file or folder that ``name`` means, links followed; the same one as long as a run goes on.
+    r"""The file or folder that ``name`` means, links followed; the same one as long as a run goes on.
 
-    Both ``/`` and ``\\`` separate folders. Letters with accents may be written in either of Unicode's ways.
+    Both ``/`` and ``\`` separate folders. Letters with accents may be written in either of Unicode's ways.
 
     Raises:
         NotFound: no such file, or it lies outside the roots; says where was looked and the nearest names.

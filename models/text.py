@@ -1,6 +1,6 @@
-"""The value on a CLIP wire: the text encoders of a family with their tokenizers.
+r"""The value on a CLIP wire: the text encoders of a family with their tokenizers.
 
-Prompts may weigh words as in ComfyUI: ``(word:1.2)`` weighs by 1.2, ``(word)`` by 1.1 (groups nest), ``\\(`` is a
+Prompts may weigh words as in ComfyUI: ``(word:1.2)`` weighs by 1.2, ``(word)`` by 1.1 (groups nest), ``\(`` is a
 parenthesis. A weight w moves a token's state away from that of the empty prompt at its place: e + w (s - e).
 Nothing is lost in silence: :meth:`TextEncoder.remarks` says what was cut off and which words are unknown.
 """

@@ -1,0 +1,1 @@
+"""The engine: catalogue, checking, planning and running of graphs. Torch-free."""

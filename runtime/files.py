@@ -31,11 +31,11 @@ _DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9¹²³]")
 
 
 def write_new(folder: Path, name: str, data: bytes | Path) -> Path:
-    """Write ``data`` under ``folder`` as ``name``, with the lowest free counter in place of ``%n``.
+    r"""Write ``data`` under ``folder`` as ``name``, with the lowest free counter in place of ``%n``.
 
     Args:
         folder: The file never leaves it, whatever ``name`` says.
-        name: May hold folders, with ``/`` or ``\\``; must hold ``%n`` once, in its last part.
+        name: May hold folders, with ``/`` or ``\``; must hold ``%n`` once, in its last part.
         data: Bytes, or a finished file of :func:`scratch`, which is moved.
 
     Raises:

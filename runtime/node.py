@@ -1,13 +1,4 @@
-"""The node declaration: a typed function is the schema.
-
-    @node("ImageInvert", category="image")
-    def image_invert(image: Image) -> Image:
-        \"\"\"Invert the colours of images.
-
-        Args:
-            image: Images to invert.
-        \"\"\"
-        return 1 - image
+"""The node declaration: a typed function is the schema, such as ``ImageInvert`` in ``nodes/image/edit.py``.
 
 Types come from annotations, limits from ``annotated_types`` and the markers of ``marks.py``, texts from the docstring.
 An invalid declaration raises ``DeclarationError`` on import. Torch-free.

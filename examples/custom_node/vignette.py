@@ -1,3 +1,5 @@
+"""A node of your own: darken the corners of images."""
+
 from typing import Annotated
 
 from annotated_types import Ge, Le

@@ -299,7 +299,7 @@ class _Reading:
         self.matched += len(roles)
 
     def _scale(self, part: str, layers: list[str], rank: int, alpha: Tensor | None) -> float:
-        """alpha / rank: by the tensor beside the factors, else by what the file says of all layers, else 1."""
+        """Scale alpha / rank: by the tensor beside the factors, else by what the file says of all layers, else 1."""
         if alpha is not None:
             return self._checked(alpha) / rank
         folder = next((f for f, name in self.encoders.items() if name == part), "transformer")

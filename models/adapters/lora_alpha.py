@@ -114,7 +114,7 @@ def config_beside(path: Path) -> Path | None:
 
 
 def _patterns(settings: Mapping[str, Any], origin: str) -> list[tuple[re.Pattern[str], Any]]:
-    """peft's expressions of layers that have an alpha of their own."""
+    """Patterns of PEFT for layers with their own alpha."""
     patterns = settings.get("alpha_pattern") or {}
     try:
         return [(re.compile(rf"(.*\.)?({pattern})$"), value) for pattern, value in patterns.items()]

@@ -93,7 +93,7 @@ def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
 
 
 def facts(name: str, kind: str = "checkpoints") -> dict[str, Any]:
-    """What is known of a model before it is loaded: what is recommended for it, and
+    """Facts of a model before it is loaded: its recommendations, and more.
 
     ``network``: its diffusion network, a :class:`Part`; ``levels``: how many noise levels its own table has.
     """

@@ -45,7 +45,7 @@ def _t5_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
 
 
 def _ggml(feed_forward: str) -> dict[str, Any]:
-    """ggml's names of a T5 encoder (GGUF files), by the class's name of its second product."""
+    """Names of ggml for a T5 encoder (GGUF files), by the class's name of its second product."""
     return {
         "token_embd": "shared",
         "enc.output_norm": "encoder.final_layer_norm",

@@ -161,7 +161,7 @@ def spread(samples: list[Tensor], blocks: int) -> list[Tensor]:
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
-    """dev (takes a guidance number): 20 steps, guidance 3.5; schnell: 4 steps. Neither wants CFG."""
+    """Dev (takes a guidance number): 20 steps, guidance 3.5; schnell: 4 steps. Neither wants CFG."""
     dev = bool(network.get("guidance_embeds", False))
     return {
         "steps": 20 if dev else 4,

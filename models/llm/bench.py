@@ -65,6 +65,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """Measurements of the benchmark."""
+
     rows: tuple[Row, ...]
     floor: float
     """Seconds: one reading of the float32 weights."""

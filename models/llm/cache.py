@@ -229,7 +229,7 @@ class Places:
 
     @cached_property
     def table(self) -> Tensor:
-        """(rows, blocks) int32"""
+        """Block table (rows, blocks), int32."""
         width = max(map(len, self.tables))
         return torch.tensor([t + [0] * (width - len(t)) for t in self.tables], dtype=torch.int32, device=self.device)
 

@@ -26,7 +26,7 @@ class Constraint(Protocol):
     """Says which tokens may come next."""
 
     def mask(self, sequence: int, ids: Sequence[int]) -> Tensor | None:
-        """bool [V], true = allowed, after the reply ``ids``; None allows all. All false ends the reply."""
+        """Mask [V] of bool after the reply ``ids``, true = allowed; None allows all. All false ends the reply."""
         ...
 
     def advance(self, sequence: int, id: int) -> None: ...

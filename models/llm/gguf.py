@@ -46,7 +46,7 @@ class PackedEmbedding(nn.Module):
         return GgufWeight(self.data, self.kind)  # type: ignore[arg-type]
 
     def forward(self, ids: Tensor) -> Tensor:
-        """(...) -> (..., K)"""
+        """Embed ids (...) to (..., K)."""
         rows = GgufWeight(self.data[ids.flatten()], self.kind)  # type: ignore[index]
         found = rows.dequantize(self.dtype).view(*ids.shape, -1)
         return found if self.scale == 1 else found * torch.tensor(self.scale, dtype=self.dtype, device=found.device)

@@ -81,7 +81,7 @@ def attend(
     s_aux: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out."""
+    """Attention function of transformers: (B, H, S, D) in, (B, S, H, D) out."""
     step = _step.get()
     if step is None:
         return transformers_hooks.attend(

@@ -166,7 +166,7 @@ class Session:
 
 
 def _to_keep(last: list[int] | None, tall: bool, rows: int, device: torch.device) -> int | Tensor:
-    """transformers' ``logits_to_keep``: 0 for all, a count from the end, or places."""
+    """Value of ``logits_to_keep`` of transformers: 0 for all, a count from the end, or places."""
     if last is None or tall:
         return 0
     return 1 if rows == 1 else torch.tensor(last, device=device)

@@ -48,7 +48,9 @@ def speculate(
         draft: A faster model with the same tokens; it first reads what ``prefilled`` holds and it has not read before.
         params: How tokens are chosen and when to stop. Drafts follow the temperature and the cuts, not the penalties.
         draft_tokens: Guesses for each run of the model.
-        constraint, stopper, go_on: As in ``decode``.
+        constraint: As in ``decode``.
+        stopper: As in ``decode``.
+        go_on: As in ``decode``.
 
     Raises:
         ValueError: a model that cannot take tokens back, or models with different tokens.

@@ -146,7 +146,7 @@ class TokenStep:
         return logits
 
     def _turns(self, positions: Sequence[int]) -> tuple[Array, Array]:
-        """cos and sin (1, B, R/2) of positions, some of which are kept."""
+        """Cos and sin (1, B, R/2) of positions; recent ones are cached."""
         found = []
         for position in positions:
             block, at = divmod(position, _ANGLES)

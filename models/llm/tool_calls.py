@@ -1,4 +1,4 @@
-"""Calls of tools in a reply, in the forms that well-known chat templates ask for:
+"""Tool calls in a reply, in the formats of well-known chat templates.
 
     <tool_call>{"name": ..., "arguments": {...}}</tool_call>       Hermes, Qwen, SmolLM3
     <tool_call><function=NAME><parameter=KEY> ... </parameter></function></tool_call>      Qwen3-Coder

@@ -102,8 +102,7 @@ def _fill(facts: Network, network: nn.Module, pieces: Mapping[str, Piece], how: 
 def _dtypes(
     network: nn.Module, facts: Network, dtype: torch.dtype, held: Collection[str]
 ) -> Callable[[str, Tensor], torch.dtype]:
-    """The dtype of each tensor: what the network computes in; layers whose results are too large for float16 stay in
-    float32, and so are not packed either."""
+    """The dtype of each tensor: the network's own; layers that overflow float16 stay in float32 and unquantized."""
     exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ())
 
     def dtype_of(name: str, _: Tensor) -> torch.dtype:

@@ -165,8 +165,10 @@ def _renamed(network: Any, pieces: Mapping[str, Piece], how: Filling) -> tuple[d
 def _targets(
     names: Iterable[str], mapping: Sequence[Any], network: Any, places: dict[str, Tensor]
 ) -> Iterator[tuple[str, str, Any, str]]:
-    """Each stored name with what it is called in the network; and where it is to be joined with others, the converter
-    of transformers that does so and the pattern of it that the name matches."""
+    """Map each stored name to its name in the network.
+
+    For tensors that are merged, with the converter of transformers and its pattern that matches the name.
+    """
     from transformers.core_model_loading import WeightConverter, WeightRenaming, dot_natural_key, rename_source_key
 
     renamings = [m for m in mapping if isinstance(m, WeightRenaming)]

@@ -1,0 +1,1 @@
+"""Samplers, schedules, guidance and noise."""

@@ -1,0 +1,1 @@
+"""Nodes for images, masks and image latents."""

@@ -44,7 +44,7 @@ def sampling_params(
     stop: LongText = "",
     stop_ids: str = "",
 ) -> Sampling:
-    """Set how the next token is sampled. Seed and length are inputs of the node that decodes.
+    r"""Set how the next token is sampled. Seed and length are inputs of the node that decodes.
 
     Args:
         temperature: 0 is greedy; 1 samples the model's distribution; higher is more random.
@@ -55,7 +55,7 @@ def sampling_params(
         presence_penalty: Subtracted from the logits of tokens in the reply; 0: off.
         frequency_penalty: The same, for each occurrence in the reply; 0: off.
         min_tokens: No end by a stop id before this many tokens; a text of `stop` still ends the reply.
-        stop: Stop strings, one a line, left out of the reply; `\\n` is a line break.
+        stop: Stop strings, one a line, left out of the reply; `\n` is a line break.
         stop_ids: Token ids that end a reply besides the model's own, separated by commas.
     """
     from pipegraph.models.llm.sampling import SamplingParams

@@ -1,0 +1,1 @@
+"""Nodes that load models and LoRAs."""

@@ -1,0 +1,1 @@
+"""Nodes for sampling: samplers, schedules, guidance, patches."""

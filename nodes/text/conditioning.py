@@ -22,9 +22,9 @@ Guidance = Annotated[float, Ge(0), Le(100), Step(0.1), Auto("guidance")]
 
 @node("CLIPTextEncode", category="conditioning", title="CLIP Text Encode (Prompt)")
 def clip_text_encode(text: Prompt, clip: Clip, ctx: RunContext) -> Conditioning:
-    """Encode a prompt with all text encoders of a model.
+    r"""Encode a prompt with all text encoders of a model.
 
-    `(word:1.2)` weights a word, `(word)` weights it by 1.1; `\\(` is a literal parenthesis. Unknown words and truncated
+    `(word:1.2)` weights a word, `(word)` weights it by 1.1; `\(` is a literal parenthesis. Unknown words and truncated
     text are named in a warning, and so is `embedding:NAME`, which is read as plain text.
 
     Args:

@@ -1,0 +1,1 @@
+"""Nodes for plain values, text and logic."""

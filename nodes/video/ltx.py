@@ -242,7 +242,7 @@ def _empty(width: int, height: int, length: int, batch_size: int) -> Tensor:
 
 
 def _mu(latent: dict[str, Any] | None, base_shift: float, max_shift: float) -> float:
-    """mu for the latent's token count, linear between 1024 and 4096 tokens."""
+    """Shift mu for the latent's token count, linear between 1024 and 4096 tokens."""
     tokens = 4096
     if latent:  # video tokens only, if there is audio
         tokens = math.prod(latent["shapes"][0][1:] if "shapes" in latent else latent["samples"].shape[2:])

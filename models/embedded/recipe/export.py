@@ -49,7 +49,7 @@ def load_autoencoder(path: Path) -> AutoencoderKL:
 
 
 def pipeline(nets: TextToImage, vae: AutoencoderKL) -> FluxPipeline:
-    """diffusers' pipeline of the networks, which must not be used for training afterwards."""
+    """Pipeline of diffusers with the networks, which must not be trained afterwards."""
     return FluxPipeline(
         scheduler=FlowMatchEulerDiscreteScheduler(shift=SHIFT, use_dynamic_shifting=False),
         vae=vae,

@@ -80,8 +80,10 @@ class Clips:
 
 
 def flow_loss(nets: TextToVideo, data: Tensor, states: Tensor, *, given: bool) -> Tensor:
-    """Squared error of the velocity summed over the clips, of each its mean; noise levels are logit-normal, moved
-    towards noise. Where the first frame is given it has no noise, and nothing is asked of it."""
+    """Mean squared error of the velocity per video, summed over the batch.
+
+    Noise levels are logit-normal, shifted towards noise. A given first frame has no noise and no loss.
+    """
     sigma = torch.sigmoid(torch.randn(len(data)) + TOWARDS_NOISE)
     if given:
         sigma = sigma[:, None].repeat(1, data.shape[2])

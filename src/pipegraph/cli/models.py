@@ -25,8 +25,9 @@ def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.argument("added", metavar="[MODEL]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, added: str | None, as_json: bool) -> None:
-    """List models and their folders, show the model NAME (recommendations, abilities, scores), or list the models
-    with WORD in their name.
+    """List models and their folders, or show the model NAME.
+
+    A WORD lists the models with the word in their name.
 
     \b
     pipegraph models add smollm2      fetch a small language model (Apache-2.0, 98 MB) into your model folder
