@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..errors import Problems, shown
 from ..plain import plain
-from ..schema import BAD, Editor, Link, NodeUse, Widgets, WidgetValue
+from ..schema import BAD, Editor, Link, NodeUse, Widgets
 from .document import BYPASSED, MUTED, Document, EditorNode
 from .frames import FORM_WORDS, Frame
 from .groups import is_group
@@ -90,17 +90,21 @@ class _Flattening:
                 self.lose(frame, node, socket.name, source)
                 if not source.meant:
                     inputs[socket.name] = BAD
-            elif isinstance(source, Value):
-                inputs[socket.name] = self.value(frame, node, socket.name, source.value)
             elif isinstance(source, Link):
+                self.counts["links kept"] += 1
                 inputs[socket.name] = source
-            elif isinstance(source, WidgetValue) and source != (id, socket.widget):
-                inputs[socket.name] = source
+            else:
+                self.counts["links to values"] += 1
+                if isinstance(source, Value):
+                    inputs[socket.name] = self.value(frame, node, socket.name, source.value)
+                elif source is not None and source != (id, socket.widget):
+                    inputs[socket.name] = source
+        self.counts["nodes kept"] += 1
         self.nodes[id] = NodeUse(id, node.type, inputs, node.title, frame.within)
         self.widgets[id] = self.values(frame, node)
 
     def lose(self, frame: Frame, node: EditorNode, name: str, lost: Lost) -> None:
-        self.counts["links dropped"] += 1
+        self.counts["links dropped" if lost.meant else "links broken"] += 1
         if lost.meant:
             self.lost[frame.flat(node.id), name] = lost.reason
         else:
@@ -113,7 +117,6 @@ class _Flattening:
         promoted = {name: value for (id, name), value in frame.inner.items() if id == node.id} if frame.inner else {}
         if named:
             listed = ()
-        self.counts["values"] += len(named) or len(listed)
         return Widgets(
             type=node.type,
             title=node.title,

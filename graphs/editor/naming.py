@@ -7,6 +7,7 @@ of the node as this version of it has them. What fits none of these is an error,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -60,15 +61,17 @@ class _Naming:
         self.problems = Problems(graph.problems, graph.unlisted)
         self.by_node: dict[str, dict[str, Any]] = {}
         self.notes = [*editor.notes]
+        self.counts: Counter[str] = Counter(editor.counts)
 
     def run(self) -> Graph:
         nodes = {id: self.node(use) for id, use in self.graph.nodes.items()}
         listed, unlisted = tuple(self.problems.listed), self.problems.unlisted
-        editor = replace(self.editor, widgets={}, notes=tuple(self.notes))
+        editor = replace(self.editor, widgets={}, notes=tuple(self.notes), counts=dict(self.counts))
         return replace(self.graph, nodes=nodes, problems=listed, unlisted=unlisted, editor=editor)
 
     def node(self, use: NodeUse) -> NodeUse:
         inputs = dict(self.values(use.id))
+        self.count(use, inputs)
         for name, value in use.inputs.items():
             if isinstance(value, WidgetValue):
                 values = self.values(value.node)
@@ -84,6 +87,17 @@ class _Naming:
             else:
                 inputs[name] = value
         return use._replace(inputs=inputs)
+
+    def count(self, use: NodeUse, named: Mapping[str, Any]) -> None:
+        """What became of the node's values, for reports."""
+        widgets = self.editor.widgets.get(use.id)
+        values = (len(widgets.named) or len(widgets.values)) if widgets else 0
+        own = len(named.keys() - widgets.promoted.keys()) if widgets else 0
+        self.counts["values"] += values
+        self.counts["values named"] += own
+        known = widgets is not None and (own or self.slots(use.type) is not None)
+        self.counts["values of the form" if known else "values without a name"] += values - own
+        self.counts["values replaced by links"] += len(named.keys() & use.inputs.keys())
 
     def values(self, id: str) -> dict[str, Any]:
         """The values of a node's widgets by name; nodes that do not run are asked only if another takes a value."""

@@ -114,7 +114,11 @@ class Walker:
         if number is not None and host.inputs[number].link is not None:
             return parent, host, number, frame.scope.inputs[link.slot].type
         value = frame.widget(link.slot)
-        return Value(value[0]) if isinstance(value, tuple) and not isinstance(value, WidgetValue) else value
+        if value is None:
+            border = frame.scope.inputs[link.slot]
+            name = border.label or border.name
+            return Lost(f'nothing is linked to the input "{name}" of the subgraph "{frame.within}"', meant=True)
+        return value if isinstance(value, WidgetValue) else Value(value[0])
 
 
 def _exit(child: Frame, host: EditorNode, slot: int) -> Wire | Lost:
