@@ -10,11 +10,11 @@ from pipegraph.nodes.wire import Image
 
 @pg.node("ImageVignette", category="image/filter")
 def image_vignette(image: Image, strength: Annotated[float, Ge(0), Le(1)] = 0.5) -> Image:
-    """Darken a picture towards its corners.
+    """Darken images towards their corners.
 
     Args:
-        image: Picture to darken.
-        strength: 0 leaves it as it is, 1 makes the corners black.
+        image: Images to darken.
+        strength: 0 changes nothing, 1 makes the corners black.
     """
     import torch
 
