@@ -77,10 +77,10 @@ def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
     Of pictures and videos only the texts are read, of everything else at most ``GRAPH_BYTES``.
     """
     head = file.read(12)
-    if file.seekable() and video.is_video(head):
-        return _from_texts(video.texts(file), source, partial)
     if file.seekable() and picture.is_picture(head):
         return _from_texts(picture.texts(file), source, partial)
+    if file.seekable() and video.is_video(head):
+        return _from_texts(video.texts(file), source, partial)
     # A pipe cannot seek. One extra byte makes a file that is too large an error.
     return loads(head + file.read(GRAPH_BYTES + 1 - len(head)), source=source, partial=partial)
 

@@ -15,7 +15,7 @@ from pipegraph.memory import show_size, total_memory
 from .image_header import Header, read_header
 from .opening import known, open_media
 
-PICTURE_KINDS: Final = "PNG, JPEG, WebP, GIF, TIFF, BMP or AVIF"
+PICTURE_KINDS: Final = "PNG, JPEG, WebP, GIF, TIFF, BMP, AVIF or EXR"
 _VIDEO_KINDS: Final = "MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG"
 _SOUND_KINDS: Final = "WAV, FLAC, MP3, Ogg, Opus, AAC, or a video with sound"
 BYTES_A_PIXEL: Final = 20
@@ -140,7 +140,8 @@ def _header_fault(path: Path, header: Header) -> str:
         return f"{path.name} is a damaged {header.kind} picture: its header says no size"
     if fault := _size_fault(path, header):
         return fault
-    return f"{path.name} is cut off: it is a {header.kind} picture that lacks some of its pixels" * header.cut
+    article = "an" if header.kind in ("AVIF", "EXR") else "a"
+    return f"{path.name} is cut off: it is {article} {header.kind} picture that lacks some of its pixels" * header.cut
 
 
 def _size_fault(path: Path, header: Header) -> str:

@@ -6,13 +6,29 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 
-from pipegraph.containers import PNG, Part, Source, boxes, gif_parts, inside, jpeg_segments, png_chunks, riff_chunks
+from pipegraph.containers import (
+    EXR,
+    PNG,
+    Part,
+    Source,
+    boxes,
+    exr_attributes,
+    gif_parts,
+    inside,
+    jpeg_segments,
+    png_chunks,
+    riff_chunks,
+)
 
 _WIDTH, _HEIGHT, _BITS, _OFFSETS, _COUNTS = 256, 257, 258, 273, 279
 """TIFF tags: size, bits a channel, where the strips are and how long."""
 _Order = Literal["little", "big"]
 _PACKED: Final = 1040
 """Bytes that zlib packs into one at most (1032), and a little more."""
+_EXR_LINES: Final = (1, 1, 1, 16, 32, 16, 32, 32, 32, 256)
+"""Lines in a block of EXR, by the kind of packing."""
+_EXR_OTHERS: Final = 0x1A00
+"""Flags of EXR files in tiles, with depth, or of several parts, whose blocks are listed in another way."""
 _SHORT, _LONG = 3, 4
 """Types of TIFF: unsigned numbers of 2 and 4 bytes."""
 
@@ -31,7 +47,7 @@ class Header(NamedTuple):
 
 
 def read_header(source: Source) -> Header | None:
-    """The header of a PNG, JPEG, WebP, GIF, TIFF, BMP or AVIF file; None if it is something else."""
+    """The header of a PNG, JPEG, WebP, GIF, TIFF, BMP, AVIF or EXR file; None if it is something else."""
     head = source.read(0, min(16, source.size)).ljust(16, b"\0")
     readers: dict[bool, Callable[[Source], Header]] = {
         head.startswith(PNG): _png,
@@ -41,6 +57,7 @@ def read_header(source: Source) -> Header | None:
         head.startswith((b"II*\0", b"MM\0*")): _tiff,
         head.startswith(b"BM"): _bmp,
         head[4:12] in (b"ftypavif", b"ftypavis"): _avif,
+        head.startswith(EXR): _exr,
     }
     return readers[True](source) if True in readers else None
 
@@ -158,3 +175,22 @@ def _avif(source: Source) -> Header:
             sizes.append((source.number(size.start + 4, 4), source.number(size.start + 8, 4)))
     cut = any(box.stop > source.size for box in boxes(source, 0, source.size))
     return Header("AVIF", *max(sizes, key=lambda size: size[0] * size[1]), cut=cut)
+
+
+def _exr(source: Source) -> Header:
+    """OpenEXR File Layout: the data window says which pixels there are; of several parts the first counts."""
+    header, packing, end = Header("EXR", bits=32), 0, 8
+    for kind, value in exr_attributes(source):
+        end = value.stop
+        if kind == b"box2i dataWindow" and value.stop - value.start == 16:
+            left, top, right, bottom = struct.unpack("<4i", source.read(value.start, 16).ljust(16, b"\0"))
+            header = header._replace(width=max(0, right - left + 1), height=max(0, bottom - top + 1))
+        elif kind == b"compression compression":
+            packing = source.number(value.start, 1)
+    plain = not int.from_bytes(source.read(4, 4), "little") & _EXR_OTHERS
+    if not plain or packing >= len(_EXR_LINES) or not header.height:
+        return header
+    table, blocks = end + 1, -(-header.height // _EXR_LINES[packing])
+    last = int.from_bytes(source.read(table + 8 * (blocks - 1), 8), "little")
+    size = int.from_bytes(source.read(last + 4, 4).ljust(4, b"\xff"), "little")
+    return header._replace(cut=last < table or last + 8 + size > source.size)

@@ -2,7 +2,8 @@
 
 Reading: colours become RGB, float32 in 0..1, [frames, height, width, 3]; the mask is ``1 - alpha``, of the picture's
 size, all 0 without alpha. The camera's orientation tag is applied. Colour profiles are not. PNG and TIFF with 16 bits
-a channel keep them. Frames of an animation, and pages of one size, become the batch.
+a channel keep them; EXR is taken as linear light and becomes sRGB. Frames of an animation, and pages of one size,
+become the batch.
 
 Memory: a picture is decoded as a whole and converted some rows at a time, so that reading takes at most 20 bytes a
 pixel: 16 for what comes out, 4 for the decoded picture (colours of 16 bits: 30).
@@ -21,11 +22,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
-from PIL import Image, ImageFile, PngImagePlugin, TiffImagePlugin
+from PIL import Image, ImageFile, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
 
+from pipegraph.containers import Source
 from pipegraph.limits import PICTURE_PIXELS
 
 from .check import picture_fault
+from .color import linear_to_srgb
+from .exr import read_exr
+from .image_header import read_header
 from .image_losses import bits_of, losses
 
 if TYPE_CHECKING:
@@ -70,8 +75,14 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
     try:
         if fault := picture_fault(path):
             raise ValueError(fault)
+
+        def told(loss: str) -> None:
+            warn(f"{path.name}: {loss}")
+
+        if (floats := _floats(path)) is not None:
+            return _of_floats(floats, told)
         with Image.open(path, formats=FORMATS) as file:
-            return _read(file, path, lambda loss: warn(f"{path.name}: {loss}"))
+            return _read(file, path, told)
     except DAMAGED as e:
         raise ValueError(f"{path} cannot be read as a picture: {e}") from e
 
@@ -88,6 +99,45 @@ def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[T
         batch.add_16_bit(deep, orientation)
         return batch.done()
     return _frames(file, count, warn)
+
+
+def _floats(path: Path) -> Floats | None:
+    """Colors [H, W, C] of an EXR file, or of a TIFF file that Pillow does not know, as sRGB values; else None."""
+    with path.open("rb") as file:
+        header = read_header(Source(file))
+    if header is not None and header.kind == "EXR":
+        stored = torch.from_numpy(read_exr(str(path)))
+        if stored.shape[-1] == 4:
+            colors, alpha = stored[..., :3], stored[..., 3:]
+            stored = torch.cat([torch.where(alpha > 0, colors / alpha.clamp_min(1e-8), colors), alpha], -1)
+        return torch.cat([linear_to_srgb(stored[..., :3]), stored[..., 3:]], -1).numpy()
+    if header is not None and header.kind == "TIFF" and not _known_to_pillow(path):
+        import imageio.v3 as imageio
+
+        pixels: NDArray[Any] = imageio.imread(path, plugin="tifffile", index=0)
+        if pixels.ndim == 3 and pixels.shape[-1] <= 4 and pixels.dtype in (np.uint16, np.float32, np.float16):
+            return pixels.astype(np.float32) / np.float32(65535 if pixels.dtype == np.uint16 else 1)
+    return None
+
+
+def _known_to_pillow(path: Path) -> bool:
+    try:
+        with Image.open(path, formats=FORMATS):
+            return True
+    except UnidentifiedImageError:  # such as floats of several channels, or 16 bits of gray and alpha
+        return False
+
+
+def _of_floats(pixels: Floats, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
+    """Colours and mask of one image [H, W, 1 to 4]; what lies outside 0..1 is clipped and said."""
+    if not np.isfinite(pixels).all():
+        raise OSError("it holds values that are not finite")
+    alpha = pixels[..., -1] if pixels.shape[-1] in (2, 4) else np.ones(pixels.shape[:2], np.float32)
+    colors = pixels[..., : 3 if pixels.shape[-1] >= 3 else 1]
+    if (colors < 0).any() or (colors > 1).any():
+        warn("its values below black or above white are clipped")
+    colors = np.broadcast_to(colors, (*colors.shape[:2], 3)).clip(0, 1)
+    return torch.from_numpy(colors.copy())[None], torch.from_numpy(1 - alpha.clip(0, 1))[None]
 
 
 def _check_size(file: Image.Image, count: int) -> None:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Generator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pipegraph.models import paths
 from pipegraph.models.media.check import picture_fault
@@ -18,7 +19,7 @@ from ..wire import Image, Mask
 if TYPE_CHECKING:
     from torch import Tensor
 
-_PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+_PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".exr")
 
 
 def input_file(name: str) -> Path:
@@ -37,6 +38,29 @@ def _find(name: str) -> list[Path]:
 def _names() -> list[str]:
     return [n for n in paths.names("input") if n.lower().endswith(_PICTURES)]
 
+
+Format = Literal["png", "png 16-bit", "jpeg", "webp", "avif", "tiff", "exr"]
+
+
+class Encoding(NamedTuple):
+    """How images are written: the file's ending, and what ``image_write.encode`` is told."""
+
+    extension: str
+    kind: str
+    depth: int = 8
+    space: str = "sRGB"
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+FORMATS: Final[Mapping[str, Encoding]] = {
+    "png": Encoding("png", "png"),
+    "png 16-bit": Encoding("png", "png", 16),
+    "jpeg": Encoding("jpg", "jpeg", options={"quality": 95, "subsampling": 0}),
+    "webp": Encoding("webp", "webp", options={"lossless": True}),
+    "avif": Encoding("avif", "avif", options={"quality": 90}),
+    "tiff": Encoding("tiff", "tiff", 16),
+    "exr": Encoding("exr", "exr", 32),
+}
 
 InputPicture = Annotated[str, FileInput(_find, _names, picture_fault)]
 NamePrefix = Annotated[
@@ -88,9 +112,9 @@ def load_image_mask(
 
 @node("SaveImage", category="image", effect="writes", output_node=True, output="images")
 def save_image(
-    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI"
+    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI", format: Format = "png"
 ) -> Generator[NodeEvent, None, Image]:
-    """Save images as 8-bit PNG with the graph embedded.
+    """Save images with the graph embedded, as 8-bit PNG or in another format.
 
     Values are clipped to 0..1 and rounded to the nearest of 256 levels. An image with non-finite values is not
     saved; the others of its batch are, then the run fails.
@@ -100,8 +124,10 @@ def save_image(
         filename_prefix: Start of the file names, may hold folders; `%width%`, `%height%`, `%batch_num%`, `%year%`,
             `%month%`, `%day%`, `%hour%`, `%minute%`, `%second%` and `%date:yyyy-MM-dd%` are filled in; `%n` is where
             the counter goes, else it goes to the end.
+        format: png, jpeg, webp and avif have 8 bits a channel, png 16-bit and tiff 16, exr 32 (floats, linear light).
+            jpeg (quality 95) and avif (90) lose detail, webp does not; SaveImageAdvanced has their settings.
     """
-    yield from write_pictures(images, ctx, filename_prefix, temporary=False)
+    yield from write_pictures(images, ctx, filename_prefix, temporary=False, encoding=FORMATS[format])
     return images
 
 
@@ -117,10 +143,11 @@ def preview_image(images: Image, ctx: RunContext) -> Generator[NodeEvent, None, 
 
 
 def write_pictures(
-    images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool
+    images: Tensor, ctx: RunContext, prefix: str, *, temporary: bool, encoding: Encoding = FORMATS["png"]
 ) -> Generator[NodeEvent, None, None]:
     """Write the finite images of a batch; then fail if there are others."""
     from pipegraph.models.media.image_read import finite, to_png
+    from pipegraph.models.media.image_write import encode
 
     count, height, width = images.shape[:3]
     if not count:
@@ -131,8 +158,13 @@ def write_pictures(
         if not finite(image):
             broken.append(i)
             continue
-        name = _file_name(prefix, width, height, i, now)
-        data = to_png(image, metadata(ctx.reproduce, i, count), compression=1 if temporary else 4)
+        name = _file_name(prefix, width, height, i, now, encoding.extension)
+        texts = metadata(ctx.reproduce, i, count)
+        if temporary:
+            data = to_png(image, texts, compression=1)
+        else:
+            _, kind, depth, space, options = encoding
+            data = encode(image, kind, texts, ctx.warn, depth, space, **options)
         yield Saved(ctx.write(name, data, temporary=temporary), temporary=temporary)
     if broken:
         which = ", ".join(map(str, broken))
@@ -150,8 +182,8 @@ def metadata(reproduce: Mapping[str, Any], item: int, count: int) -> dict[str, s
     return {key: json.dumps(value, allow_nan=False) for key, value in parts.items()}
 
 
-def _file_name(prefix: str, width: int, height: int, item: int, now: datetime) -> str:
-    """The name of a PNG for ``RunContext.write``: the prefix with its placeholders filled in and a counter."""
+def _file_name(prefix: str, width: int, height: int, item: int, now: datetime, extension: str = "png") -> str:
+    """The name of a file for ``RunContext.write``: the prefix with its placeholders filled in and a counter."""
     values = {
         "width": str(width),
         "height": str(height),
@@ -170,4 +202,4 @@ def _file_name(prefix: str, width: int, height: int, item: int, now: datetime) -
 
     name = re.sub(r"%date:([^%]*)%", date, prefix)
     name = re.sub(r"%(\w+)%", lambda m: values.get(m[1], m[0]), name)
-    return f"{name}.png" if "%n" in name else f"{name}_%n_.png"
+    return f"{name}.{extension}" if "%n" in name else f"{name}_%n_.{extension}"

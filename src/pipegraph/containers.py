@@ -14,6 +14,8 @@ from pipegraph.limits import MEDIA_PARTS, TEXT_BYTES
 _BLOCK: Final = 1 << 20
 EBML: Final = b"\x1aE\xdf\xa3"
 """The first bytes of Matroska and WebM."""
+EXR: Final = b"v/1\x01"
+"""First bytes of an OpenEXR file."""
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 SEGMENT: Final = b"\x18\x53\x80\x67"
 """The element of Matroska that holds all others (RFC 9559)."""
@@ -175,3 +177,18 @@ def inside(walk: Walk, source: Source, part: Part, *kinds: bytes) -> Iterator[Pa
                 yield inner
             else:
                 yield from inside(walk, source, inner, *kinds[1:])
+
+
+def exr_attributes(source: Source) -> Iterator[tuple[bytes, Part]]:
+    """The attributes of an EXR file: type and name with a blank between, and where the value is."""
+    at = 8
+    while source.take_part():
+        head = source.read(at, min(2 * 256, max(0, source.size - at)))
+        name, _, rest = head.partition(b"\0")
+        kind, end, _ = rest.partition(b"\0")
+        start = at + len(name) + len(kind) + 6
+        if not name or not end or start > source.size:
+            return
+        stop = start + int.from_bytes(source.read(start - 4, 4), "little")
+        yield kind + b" " + name, Part(b"", start, stop)
+        at = stop

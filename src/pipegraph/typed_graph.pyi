@@ -383,6 +383,8 @@ class _SaveAnimatedWEBP(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _SaveImage(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
+class _SaveImageAdvanced(Node, Output[L['IMAGE']]):
+    images: Output[L['IMAGE']]
 class _SaveVideo(Node, Output[L['VIDEO']]):
     video: Output[L['VIDEO']]
 class _SaveWEBM(Node, Output[L['IMAGE']]):
@@ -3340,8 +3342,9 @@ class Graph(Builder):
         *,
         images: Output[L['IMAGE']] | Input,
         filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        format: L['png', 'png 16-bit', 'jpeg', 'webp', 'avif', 'tiff', 'exr'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _SaveImage:
-        """Save images as 8-bit PNG with the graph embedded.
+        """Save images with the graph embedded, as 8-bit PNG or in another format.
 
         Values are clipped to 0..1 and rounded to the nearest of 256 levels. An image with non-finite values is not
         saved; the others of its batch are, then the run fails.
@@ -3349,6 +3352,31 @@ class Graph(Builder):
         Args:
             images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
             filename_prefix: Start of the file names, may hold folders; `%width%`, `%height%`, `%batch_num%`, `%year%`, `%month%`, `%day%`, `%hour%`, `%minute%`, `%second%` and `%date:yyyy-MM-dd%` are filled in; `%n` is where the counter goes, else it goes to the end.
+            format: png, jpeg, webp and avif have 8 bits a channel, png 16-bit and tiff 16, exr 32 (floats, linear light). jpeg (quality 95) and avif (90) lose detail, webp does not; SaveImageAdvanced has their settings.
+        """
+    def SaveImageAdvanced(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        images: Output[L['IMAGE']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        format: L['png', 'exr', 'avif', 'jpeg', 'webp', 'tiff'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _SaveImageAdvanced:
+        """Save images with the graph embedded. An image with non-finite values is not saved, then the run fails.
+
+        JPEG holds at most 64 KB of graph and no transparency; what is left out is said in a warning.
+
+        Args:
+            images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
+            filename_prefix: Start of the file name, as for SaveImage.
+            format: File format.
+            format.bit_depth: auto: 8 bits of png and avif, 16 of tiff, floats of exr. Floats keep values outside 0..1.
+            format.input_color_space: Of exr: the values are sRGB, HDR (BT.2100 HLG), or linear light, which is what is written.
+            format.crf: Lower is better and larger.
+            format.save_mode: One file for each image.
+            format.quality: Higher is better and larger.
+            format.lossless: Keep every pixel; quality is then how hard to try.
         """
     def SaveVideo(
         self,

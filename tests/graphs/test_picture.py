@@ -97,7 +97,7 @@ def test_pictures_without_text(tmp_path: Path, form: str) -> None:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"{}")
-    with pytest.raises(ValueError, match=r"a\.png is no PNG, JPEG or WebP picture"):
+    with pytest.raises(ValueError, match=r"a\.png is no PNG, JPEG, WebP, AVIF, TIFF or EXR picture"):
         read_metadata(tmp_path / "a.png")
 
 

@@ -25,7 +25,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5)
 
 def test_ports_are_those_of_comfyui() -> None:
     spec: NodeSpec = save_image.node_spec  # type: ignore[attr-defined]
-    assert list(spec.inputs) == ["images", "filename_prefix"] and spec.output_node and spec.effect == "writes"
+    assert list(spec.inputs) == ["images", "filename_prefix", "format"]  # the last one is ours
+    assert spec.output_node and spec.effect == "writes"
     assert spec.inputs["filename_prefix"].default == "ComfyUI" and spec.context == "ctx"
     assert [(n, p.type) for n, p in spec.outputs.items()] == [("images", "IMAGE")]
 
