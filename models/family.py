@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .loading.detect import Part
     from .sampling.model_sampling import ModelSampling
-    from .text import Encoder, Tokens
+    from .text.encoder import Encoder, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class Family:
     unite: Callable[[dict[str, Part]], dict[str, Part]] | None = None
     """Adjusts the networks of a whole model to one another, by kind."""
     text: str = ""
-    """The language family (``text_families.py``) whose text encoders are its own; ``encoders`` is empty then."""
+    """The language family (``text/families.py``) whose text encoders are its own; ``encoders`` is empty then."""
 
     @property
     def network(self) -> Network:

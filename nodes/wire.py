@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipegraph.models.sampling.guiders import Guider as _Guider
     from pipegraph.models.sampling.noise import Noise as _Noise
     from pipegraph.models.sampling.samplers import Sampler as _Sampler
-    from pipegraph.models.text import TextEncoder as _TextEncoder
+    from pipegraph.models.text.encoder import TextEncoder as _TextEncoder
     from pipegraph.models.vae.image import Vae as _Vae
 else:
     _ClipVision = _Seen = _LatentUpscaler = Any

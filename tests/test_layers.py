@@ -36,11 +36,7 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "patches": {"model", "sampling"},
     "causal": {"family", "model", "sampling", "vae"},
     "llm": {"loaded", "loading", "paths", "quantize"},
-    "text": {"adapters", "family", "text_families", "words"},
-    "text_families": {"family"},
-    "text_glyph": {"family", "text"},
-    "text_language": {"adapters", "llm", "text", "text_families"},
-    "words": set[str](),
+    "text": {"adapters", "family", "llm"},
 }
 """Rooms that are not named here may import any: ``families``, and ``checkpoints`` above them."""
 LAST = {"checkpoints", "families"}

@@ -16,14 +16,14 @@ from ..loading.language_names import HEADLESS, check_folder
 from ..loading.small_files import check_files
 from ..loading.tokenizers import carries_spiece
 from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
-from ..text_families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
+from ..text.families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 
 if TYPE_CHECKING:
     from ..family import EncoderFacts
     from ..llm.llm import LLM
     from ..loading.detect import Part
-    from ..text import Encoder, TextEncoder
-    from ..text_glyph import GlyphEncoder
+    from ..text.encoder import Encoder, TextEncoder
+    from ..text.quoted import GlyphEncoder
     from .load import Place
 
 KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
@@ -144,8 +144,8 @@ def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], pl
     Raises:
         LoadError: a name holds what the family has no use for.
     """
-    from ..text import TextEncoder
-    from ..text_language import LanguageEncoder
+    from ..text.encoder import TextEncoder
+    from ..text.language import LanguageEncoder
 
     made: dict[str, Any] = {}
     for name, path in paths.items():
@@ -251,7 +251,7 @@ def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place
     if facts.kind != "byt5":
         return load_encoder(facts, part, find_tokenizer(family, facts, part.origin), place, {})
     from ..loading.networks import build
-    from ..text_glyph import GlyphEncoder
+    from ..text.quoted import GlyphEncoder
 
     return GlyphEncoder(facts, build(part, place.device, place.dtype, place.quantize), place.device)
 

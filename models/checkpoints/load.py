@@ -24,8 +24,8 @@ from ..loading.tokenizers import find_tokenizer, load_tokenizer
 from ..model import Model
 from ..parallel import share
 from ..paths import resolve
-from ..text import Encoder, TextEncoder
-from ..text_families import LANGUAGE_FAMILIES
+from ..text.encoder import Encoder, TextEncoder
+from ..text.families import LANGUAGE_FAMILIES
 from ..vae.convolution import use_onednn
 from ..vae.image import Vae
 from .language import load_language_encoders

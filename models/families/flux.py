@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..control import Control
     from ..sampling.model_sampling import ModelSampling
-    from ..text import Encoder, Tokens
+    from ..text.encoder import Encoder, Tokens
 
 PATCH = 2
 DEFAULT_GUIDANCE = 3.5

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ..sampling.model_sampling import ModelSampling
-    from ..text import Encoder, Tokens
+    from ..text.encoder import Encoder, Tokens
 
 CELL = 8
 """Pixels a latent cell is wide."""

@@ -15,7 +15,7 @@ from .small_files import check_files, opened
 
 if TYPE_CHECKING:
     from ..family import EncoderFacts, Family
-    from ..text_families import LanguageFamily
+    from ..text.families import LanguageFamily
 
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),

@@ -12,7 +12,7 @@ from pipegraph.models.checkpoints.parts import part, vae_part
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.headers import with_sound_headers
-from pipegraph.models.text_families import LANGUAGE_FAMILIES
+from pipegraph.models.text.families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
 from ..utils.progress import loading

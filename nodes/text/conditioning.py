@@ -12,7 +12,7 @@ from pipegraph.runtime.node import Auto, Multiline, RunContext, Step, node
 from ..wire import Clip, Conditioning
 
 if TYPE_CHECKING:
-    from pipegraph.models.text import TextEncoder
+    from pipegraph.models.text.encoder import TextEncoder
 
 Prompt = Annotated[str, Multiline()]
 Side = Annotated[int, Ge(0), Le(16384)]
@@ -133,7 +133,7 @@ def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Condition
 def _encode(
     clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
 ) -> list[list[Any]]:
-    from pipegraph.models.text import embeddings, weight_faults
+    from pipegraph.models.text.encoder import embeddings, weight_faults
 
     tokens = clip.tokenize(prompts)
     texts = [prompts] if isinstance(prompts, str) else [*dict.fromkeys(prompts.values())]

@@ -22,8 +22,8 @@ from pipegraph.models.loading import language_file
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.language_file import ties
 from pipegraph.models.loading.place import Place
-from pipegraph.models.text import TextEncoder
-from pipegraph.models.text_families import LANGUAGE_FAMILIES
+from pipegraph.models.text.encoder import TextEncoder
+from pipegraph.models.text.families import LANGUAGE_FAMILIES
 from pipegraph.runtime.errors import RunError
 
 PLACE = Place(torch.device("cpu"), torch.float32)

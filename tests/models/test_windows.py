@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModelWithProjection, PreTrainedTokenizerFast
 
 from pipegraph.models.family import EncoderFacts
-from pipegraph.models.text import Encoder
+from pipegraph.models.text.encoder import Encoder
 
 START, END = 0, 1
 WORDS = [f"w{i}" for i in range(40)]

@@ -22,7 +22,7 @@ from pipegraph.models.sampling.model_sampling import Flow, mu_for_tokens
 from pipegraph.models.sampling.noise import Noise
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.text import TextEncoder
+from pipegraph.models.text.encoder import TextEncoder
 from pipegraph.models.vae.image import Vae
 
 STEPS, GUIDANCE = 3, 2.0

@@ -25,7 +25,7 @@ from pipegraph.models.model import Model
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.text import TextEncoder
+from pipegraph.models.text.encoder import TextEncoder
 from pipegraph.nodes.image.vae import vae_decode_audio
 from pipegraph.nodes.video.minimax import (
     empty_minimax_h3_latent,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...family import Family, Inputs, LatentFormat
-from ...text_families import LANGUAGE_FAMILIES
+from ...text.families import LANGUAGE_FAMILIES
 from ..encoders import CLIP_L
 from .networks import TRANSFORMER
 from .vae_networks import VAE

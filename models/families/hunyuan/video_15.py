@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...family import Family, Inputs, LatentFormat
-from ...text_families import LANGUAGE_FAMILIES
+from ...text.families import LANGUAGE_FAMILIES
 from ..encoders import BYT5
 from . import video
 from .networks import TRANSFORMER_15

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ...family import Family, Inputs, LatentFormat
-from ...text_families import Recipe
+from ...text.families import Recipe
 from . import video
 from .networks2 import AUDIO_VAE, CONNECTORS, TRANSFORMER, VAE, VOCODER, WIDER_VOCODER
 from .vae_networks import CELL, CHANNELS, FRAMES
@@ -21,7 +21,7 @@ from .vae_networks import CELL, CHANNELS, FRAMES
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ...text import Encoder, Tokens
+    from ...text.encoder import Encoder, Tokens
 
 Shapes = Sequence[Sequence[int]]
 """Of the clip's latent and the sound's, without the batch."""

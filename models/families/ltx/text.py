@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ...loading.header_values import LoadError
 from ...loading.networks import build
-from ...text import TextEncoder, Tokens
-from ...text_language import LanguageEncoder
+from ...text.encoder import TextEncoder, Tokens
+from ...text.language import LanguageEncoder
 from .ltx2 import GEMMA, LTX2
 
 if TYPE_CHECKING:

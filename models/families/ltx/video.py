@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...control import Control
     from ...sampling.model_sampling import ModelSampling
-    from ...text import Encoder, Tokens
+    from ...text.encoder import Encoder, Tokens
 
 DEFAULT_FPS = 25.0
 """Frames a second where the graph says none."""

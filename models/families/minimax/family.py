@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...sampling.model_sampling import ModelSampling
-    from ...text import Encoder, Tokens
+    from ...text.encoder import Encoder, Tokens
 
 SOUND_CHANNELS: Final = 32
 GIVEN: Final = 0.999
@@ -37,7 +37,7 @@ def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelS
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """Text is encoded by the family's :data:`..text_families.LANGUAGE_FAMILIES`."""
+    """Text is encoded by the family's :data:`..text.families.LANGUAGE_FAMILIES`."""
     raise ValueError("MiniMax-H3's text encoder is loaded with CLIPLoader, type minimax")
 
 

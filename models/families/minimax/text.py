@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from ...llm.vision import check_sight
-from ...text_language import LanguageEncoder
+from ...text.language import LanguageEncoder
 from .layout import CLIP, TEXT
 
 if TYPE_CHECKING:
-    from ...text import TextEncoder
+    from ...text.encoder import TextEncoder
 
 RATE: Final = 2
 """Frames a second that the encoder sees of a video of 24."""

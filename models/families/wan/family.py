@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...sampling.model_sampling import ModelSampling
-    from ...text import Encoder, Tokens
+    from ...text.encoder import Encoder, Tokens
 
 UMT5_FILES = ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")
 TEXT_TOKENS = 512

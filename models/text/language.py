@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .llm.tokenizer import free_mark
-from .text import Tokens
-from .text_families import Recipe
+from ..llm.tokenizer import free_mark
+from .encoder import Tokens
+from .families import Recipe
 
 if TYPE_CHECKING:
-    from .adapters.lora import Lora
-    from .llm.llm import LLM
+    from ..adapters.lora import Lora
+    from ..llm.llm import LLM
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,6 @@ class LanguageEncoder:
         """A context in which its LoRAs act."""
         if not self.loras:
             return nullcontext()
-        from .adapters.lora import active
+        from ..adapters.lora import active
 
         return active(self.network, self.loras)

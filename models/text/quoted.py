@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from .family import EncoderFacts
-from .text import Encoder, Tokens
+from ..family import EncoderFacts
+from .encoder import Encoder, Tokens
 
 if TYPE_CHECKING:
-    from .adapters.lora import Lora
+    from ..adapters.lora import Lora
 
 _FIRST: Final = 3
 """The token of byte 0."""

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .family import EncoderFacts, Family
-from .text_families import LanguageFamily
+from ..family import EncoderFacts, Family
+from .families import LanguageFamily
 from .words import unread, words
 
 if TYPE_CHECKING:
-    from .adapters.lora import Lora
-    from .text_language import LanguageEncoder
+    from ..adapters.lora import Lora
+    from .language import LanguageEncoder
 
 
 LONG_WORD = 8
@@ -179,7 +179,7 @@ class Encoder:
     def _adapted(self) -> Any:
         if not self.loras:
             return nullcontext()
-        from .adapters.lora import active
+        from ..adapters.lora import active
 
         return active(self.network, self.loras)
 

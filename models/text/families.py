@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from .family import EncoderFacts
+from ..family import EncoderFacts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .text import Tokens
+    from .encoder import Tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Text encoders: how prompts become tokens, states and vectors."""
