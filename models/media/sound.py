@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final
 
 import av
@@ -21,6 +22,7 @@ from .video import Audio
 LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
 """Channels that are written as they are; others are mixed to one."""
 AAC_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000)
+MP3_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 _BLOCK: Final = 4096
 """Samples encoded at a time."""
 _PACKET: Final = 4096
@@ -65,12 +67,33 @@ def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) 
 class Track:
     """The sound of a file that is being written."""
 
-    def __init__(self, container: Any, codec: str, wave: Tensor, hertz: int) -> None:
+    def __init__(
+        self,
+        container: Any,
+        codec: str,
+        wave: Tensor,
+        hertz: int,
+        options: Mapping[str, str] = MappingProxyType({}),
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Add the stream to a container.
+
+        Args:
+            container: The file.
+            codec: Encoder of ffmpeg.
+            wave: Samples [channels, n].
+            hertz: Their rate; encoders that do not have it get another one.
+            options: Of the encoder.
+            texts: Tags of the stream.
+        """
         self._wave: NDArray[np.float32] = wave.numpy()
         self._hertz, self._at = hertz, 0
-        stored = 48000 if codec == "libopus" or (codec == "aac" and hertz not in AAC_RATES) else hertz
+        rates = {"aac": AAC_RATES, "libmp3lame": MP3_RATES, "libopus": (48000,)}.get(codec, (hertz,))
         self._layout = LAYOUTS[len(wave)]
-        self._stream = container.add_stream(codec, rate=stored, layout=self._layout)
+        self._stream = container.add_stream(
+            codec, rate=hertz if hertz in rates else 48000, layout=self._layout, options=dict(options)
+        )
+        self._stream.metadata.update(texts)
 
     def until(self, seconds: Fraction) -> Iterator[Any]:
         """Packets of the samples up to a time."""

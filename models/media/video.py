@@ -74,6 +74,36 @@ class TensorFrames:
             yield part
 
 
+@dataclass(frozen=True, eq=False)
+class FramesPart:
+    """Some frames of others, in a row; those before them are decoded, those after them are not."""
+
+    whole: Frames
+    start: int
+    count: int
+
+    @property
+    def width(self) -> int:
+        return self.whole.width
+
+    @property
+    def height(self) -> int:
+        return self.whole.height
+
+    @property
+    def channels(self) -> int:
+        return self.whole.channels
+
+    def chunks(self) -> Iterator[Tensor]:
+        at, end = 0, self.start + self.count
+        for part in self.whole.chunks():
+            if at >= end:
+                return
+            if at + len(part) > self.start:
+                yield part[max(0, self.start - at) : end - at]
+            at += len(part)
+
+
 def silent() -> None:
     """The sound of a clip that has none."""
 

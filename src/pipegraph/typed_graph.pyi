@@ -10,6 +10,8 @@ from pipegraph.builder import Builder, Input, Node, Output
 class _ARVideoI2V(Node):
     MODEL: Output[L['MODEL']]
     LATENT: Output[L['LATENT']]
+class _AudioConcat(Node, Output[L['AUDIO']]):
+    AUDIO: Output[L['AUDIO']]
 class _BasicGuider(Node, Output[L['GUIDER']]):
     GUIDER: Output[L['GUIDER']]
 class _BasicScheduler(Node, Output[L['SIGMAS']]):
@@ -322,6 +324,8 @@ class _ParseReply(Node):
     tool_calls: Output[L['STRING']]
 class _PreviewAny(Node, Output[L['STRING']]):
     STRING: Output[L['STRING']]
+class _PreviewAudio(Node, Output[L['AUDIO']]):
+    audio: Output[L['AUDIO']]
 class _PreviewImage(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _PrimitiveBoolean(Node, Output[L['BOOLEAN']]):
@@ -381,6 +385,14 @@ class _SaveAnimatedPNG(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _SaveAnimatedWEBP(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
+class _SaveAudio(Node, Output[L['AUDIO']]):
+    audio: Output[L['AUDIO']]
+class _SaveAudioAdvanced(Node, Output[L['AUDIO']]):
+    audio: Output[L['AUDIO']]
+class _SaveAudioMP3(Node, Output[L['AUDIO']]):
+    audio: Output[L['AUDIO']]
+class _SaveAudioOpus(Node, Output[L['AUDIO']]):
+    audio: Output[L['AUDIO']]
 class _SaveImage(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _SaveImageAdvanced(Node, Output[L['IMAGE']]):
@@ -533,6 +545,24 @@ class Graph(Builder):
             height: Frame height in pixels.
             length: Number of frames, the first included: 1, 5, 9, ...
             batch_size: Number of videos.
+        """
+    def AudioConcat(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio1: Output[L['AUDIO']] | Input,
+        audio2: Output[L['AUDIO']] | Input,
+        direction: L['after', 'before'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _AudioConcat:
+        """Join two pieces of audio. The result has the higher sample rate and as many channels as the one with more.
+
+        Mono becomes stereo by repetition; batches of one are repeated.
+
+        Args:
+            audio1: The first piece.
+            audio2: The other piece.
+            direction: Where the other piece goes.
         """
     def BasicGuider(
         self,
@@ -2855,6 +2885,18 @@ class Graph(Builder):
         Args:
             source: Value to show.
         """
+    def PreviewAudio(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio: Output[L['AUDIO']] | Input,
+    ) -> _PreviewAudio:
+        """Preview audio: it is saved as FLAC in the folder of temporary files.
+
+        Args:
+            audio: Audio to play.
+        """
     def PreviewImage(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3334,6 +3376,69 @@ class Graph(Builder):
             lossless: Lossless compression.
             quality: Image quality, or compression effort if lossless.
             method: Compression effort.
+        """
+    def SaveAudio(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio: Output[L['AUDIO']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+    ) -> _SaveAudio:
+        """Save audio as FLAC, lossless with 16 bits, and the graph in the file's tags.
+
+        Args:
+            audio: Audio to save; one file for each item of a batch.
+            filename_prefix: Start of the file name, as for SaveImage.
+        """
+    def SaveAudioAdvanced(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio: Output[L['AUDIO']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        format: L['flac', 'mp3', 'opus'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _SaveAudioAdvanced:
+        """Save audio with the graph in the file's tags.
+
+        Args:
+            audio: Audio to save; one file for each item of a batch.
+            filename_prefix: Start of the file name, as for SaveImage.
+            format: flac is lossless, of 16 bits.
+            format.quality: V0 is the best variable bit rate of mp3, its default; opus has 128k. Others are bits a second.
+        """
+    def SaveAudioMP3(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio: Output[L['AUDIO']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        quality: L['V0', '128k', '320k'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _SaveAudioMP3:
+        """Save audio as MP3 with the graph in the file's tags.
+
+        Args:
+            audio: Audio to save; one file for each item of a batch.
+            filename_prefix: Start of the file name, as for SaveImage.
+            quality: V0 is the best variable bit rate, others are bits a second.
+        """
+    def SaveAudioOpus(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        audio: Output[L['AUDIO']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        quality: L['64k', '96k', '128k', '192k', '320k'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _SaveAudioOpus:
+        """Save audio as Opus with the graph in the file's tags.
+
+        Args:
+            audio: Audio to save; one file for each item of a batch.
+            filename_prefix: Start of the file name, as for SaveImage.
+            quality: Bits a second.
         """
     def SaveImage(
         self,
