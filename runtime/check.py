@@ -5,7 +5,7 @@ checked = check(load("flux.json"), Catalog.load(), {"prompt": "a red umbrella on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -103,7 +103,7 @@ class _Check(NodeCheck):
             self.leave_out_idle()
         for use in self.graph.nodes.values():
             self.node(use)
-        for name in [name for name in self.graph.inputs if name not in self.used]:
+        for name in [name for name in self.graph.inputs if name not in self.used and not self.tolerant]:
             self.bad("unused_graph_input", f'no node reads the graph input "{name}"', place=f"inputs.{name}")
         outputs = self.outputs()
         roots = self.roots(outputs)
@@ -168,10 +168,15 @@ class _Check(NodeCheck):
         for address, value in overrides.items():
             use, name = self.addressed(address)
             if use is None:
-                names, message = (
-                    self.near(address.rpartition(".")[0], nodes),
-                    f'no node of the graph is meant by "{address}"',
-                )
+                head = address.rpartition(".")[0]
+                ids = [use.id for title, use in self.titled() if title == head]
+                if ids:
+                    message = f'{len(ids)} nodes are called "{head}"'
+                    self.bad("unknown_override", message, names=ids, hint="Write the id of the node that is meant.")
+                    continue
+                titles = dict.fromkeys(title for title, _ in self.titled())
+                names = self.near(head, [*nodes, *titles])
+                message = f'no node of the graph is meant by "{address}"'
                 self.bad("unknown_override", message, names=names, hint="Write NODE.INPUT=VALUE.")
                 continue
             use = nodes[use.id]
@@ -183,13 +188,30 @@ class _Check(NodeCheck):
             self.graph = replace(self.graph, nodes=nodes)
 
     def addressed(self, address: str) -> tuple[NodeUse | None, str]:
-        """Split ``node.input``; both may hold dots, so the longest known id is used."""
+        """Split ``node.input``, the node by its id, or its title where no other has it.
+
+        Both may hold dots, so the longest known id or title is used.
+        """
         head = address
         while "." in head:
             head = head.rpartition(".")[0]
             if head in self.graph.nodes:
                 return self.graph.nodes[head], address[len(head) + 1 :]
+            named = [use for title, use in self.titled() if title == head]
+            if len(named) == 1:
+                return named[0], address[len(head) + 1 :]
         return None, ""
+
+    def titled(self) -> Iterator[tuple[str, NodeUse]]:
+        """Each node under its title, or without one under that of its type and the type itself."""
+        for use in self.graph.nodes.values():
+            if use.title and use.title != use.type:
+                yield use.title, use
+            else:
+                yield use.type, use
+                entry = self.catalog.entries.get(use.type)
+                if entry and entry.spec.title != use.type:
+                    yield entry.spec.title, use
 
     def call(self, values: Mapping[str, Any]) -> None:
         for name in [name for name in values if name not in self.graph.inputs]:

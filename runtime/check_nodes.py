@@ -122,7 +122,7 @@ class NodeCheck:
             if port is None:
                 if entry.spec.ignores and re.fullmatch(entry.spec.ignores, name):
                     continue
-                if self.tolerant:
+                if self.tolerant and (use.id, name) not in self.texts:
                     self.left_out.setdefault(use.id, set()).add(name)
                     self.notice("unknown_input", f"{use.type} has no such input; it was left out", use, name)
                     continue

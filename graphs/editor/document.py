@@ -96,6 +96,8 @@ class Document(NamedTuple):
     """``extra.groupNodes``: the group nodes that editors made before there were subgraphs."""
     notes: tuple[Problem, ...] = ()
     """What the file has and nothing means."""
+    extra: Mapping[str, Any] = {}
+    """What the editor and its extensions keep in the file besides."""
 
 
 def is_editor(document: Any) -> bool:
@@ -137,7 +139,7 @@ class _Parser:
                 self.bad('a subgraph is an object with "id" and "nodes"', where, inner)
         extra = _mapping(document.get("extra"))
         root = self.scope(document, "")
-        return Document(root, subgraphs, _mapping(extra.get("groupNodes")), tuple(self.notes))
+        return Document(root, subgraphs, _mapping(extra.get("groupNodes")), tuple(self.notes), extra)
 
     def scope(self, document: Mapping[str, Any], where: str) -> Scope:
         nodes: dict[str, EditorNode] = {}

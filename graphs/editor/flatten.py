@@ -11,20 +11,26 @@ from typing import Any, Final
 
 from ..errors import Problems, shown
 from ..plain import plain
-from ..schema import BAD, Editor, Link, NodeUse, Widgets
+from ..schema import BAD, Editor, GraphInput, InputRef, Link, NodeUse, Widgets
 from .document import BYPASSED, MUTED, Document, EditorNode
 from .frames import FORM_WORDS, Frame
 from .groups import is_group
+from .inputs import offered
 from .nesting import fits
 from .sources import GET, NOTES, VIRTUAL, Lost, Value, Walker
 
 _UUID: Final = frozenset("0123456789abcdef-")
 
 
-def flatten(document: Document, problems: Problems, source: str = "") -> tuple[dict[str, NodeUse], Editor]:
-    """The nodes by flat id, such as ``57:8``, and what naming needs; faults are told to ``problems``."""
+def flatten(
+    document: Document, problems: Problems, source: str = ""
+) -> tuple[dict[str, NodeUse], dict[str, GraphInput], Editor]:
+    """The nodes by flat id, such as ``57:8``, the inputs of the graph, and what naming needs.
+
+    Faults are told to ``problems``.
+    """
     if not fits(document, problems, source):
-        return {}, Editor()
+        return {}, {}, Editor()
     return _Flattening(document, problems).run()
 
 
@@ -38,7 +44,8 @@ class _Flattening:
         self.lost: dict[tuple[str, str], str] = {}
         self.counts: Counter[str] = Counter()
 
-    def run(self) -> tuple[dict[str, NodeUse], Editor]:
+    def run(self) -> tuple[dict[str, NodeUse], dict[str, GraphInput], Editor]:
+        inputs = offered(self.root, self.root.document.extra)
         waiting = [self.root]
         while waiting:
             frame = waiting.pop()
@@ -58,7 +65,7 @@ class _Flattening:
                     self.leaf(frame, node)
             waiting += reversed(inner)
         editor = Editor(self.widgets, self.lost, dict(self.counts), self.root.document.notes)
-        return self.nodes, editor
+        return self.nodes, inputs, editor
 
     def virtual(self, frame: Frame, node: EditorNode) -> None:
         self.counts["notes" if node.type in NOTES else "editor only"] += 1
@@ -129,6 +136,8 @@ class _Flattening:
 
     def value(self, frame: Frame, node: EditorNode, name: str, value: Any) -> Any:
         """A JSON value."""
+        if isinstance(value, InputRef):
+            return value
         if isinstance(value, Mapping) and value.keys() == {"__value__"}:
             value = value["__value__"]
         try:

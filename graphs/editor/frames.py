@@ -7,7 +7,7 @@ the order of the inputs; older ones list ``proxyWidgets``, pairs of an inner nod
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import Problems, shown
@@ -106,7 +106,7 @@ class Frame:
     # The values that the instance gives
 
     def _take_values(self, host: EditorNode) -> None:
-        proxies = _pairs(host.properties.get("proxyWidgets"))
+        proxies = proxies_of(host)
         named = {name: value for name, value in host.named.items() if name not in FORM_WORDS}
         if proxies:
             for (node, name), value in zip(proxies, host.values, strict=False):
@@ -134,7 +134,7 @@ class Frame:
         if self.parent:
             for (node, name), value in self.parent.inner.items():
                 if node == host.id:
-                    self._hand_down(name, value, proxies)
+                    self.hand_down(name, value)
 
     def _give(self, node: str, name: str, value: Any) -> None:
         """A value for a widget: of an inner node, or of the instance's own input (``-1``)."""
@@ -144,27 +144,50 @@ class Frame:
             border = self.border(name)
         else:
             borders = range(len(self.scope.inputs))
-            border = next((i for i in borders if self._leads_to(i, node, name)), None)
+            border = next((i for i in borders if self.leads_to(i, node, name)), None)
         if border is not None:
             self.values[border] = value
         else:
             self.inner[node, name] = value
 
-    def _leads_to(self, border: int, node: str, widget: str) -> bool:
+    def leads_to(self, border: int, node: str, widget: str) -> bool:
+        """Whether an input of the subgraph leads to a widget of an inner node."""
         return any(n.id == node and n.inputs[i].widget == widget for n, i in self.targets(border))
 
-    def _hand_down(self, name: str, value: Any, proxies: Iterable[tuple[str, str]]) -> None:
+    def hand_down(self, name: str, value: Any) -> None:
         """A value that an outer instance gives to a widget of this one."""
+        border = self._shown_as(name)
+        if border is not None:
+            self.values[border] = value
+        elif node := self._proxied(name):
+            self._give(node, name, value)
+
+    def named(self, name: str) -> Any:
+        """The value of a widget of this instance: itself, or where it will be known; None if it has no such widget."""
+        border = self._shown_as(name)
+        if border is not None:
+            value = self.widget(border)
+            return value if value is None or isinstance(value, WidgetValue) else value[0]
+        node = self._proxied(name)
+        return self.inner.get((node, name), WidgetValue(self.flat(node), name)) if node else None
+
+    def _shown_as(self, name: str) -> int | None:
+        """The number of the input that shows a widget of this name."""
         border = self.border(name)
         if border is None:
             ends = [(i, self.widget(i)) for i in range(len(self.scope.inputs))]
             border = next((i for i, end in ends if isinstance(end, WidgetValue) and end.widget == name), None)
-        if border is not None:
-            self.values[border] = value
-        for node, widget in proxies if border is None else ():
-            if widget == name:
-                return self._give(node, widget, value)
-        return None
+        return border
+
+    def _proxied(self, name: str) -> str | None:
+        """The inner node whose widget of this name is shown by no input."""
+        proxies = proxies_of(self.host) if self.host else []
+        return next((node for node, widget in proxies if widget == name), None)
+
+
+def proxies_of(host: EditorNode) -> list[tuple[str, str]]:
+    """Pairs of an inner node and its widget, by which older files promote widgets."""
+    return _pairs(host.properties.get("proxyWidgets"))
 
 
 def _pairs(listed: Any) -> list[tuple[str, str]]:

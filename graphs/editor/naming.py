@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ..errors import Problem, Problems, shown
-from ..schema import BAD, Editor, Graph, NodeUse, Widgets, WidgetValue
+from ..schema import BAD, Editor, Graph, GraphInput, InputRef, NodeUse, Widgets, WidgetValue
 
 CONTROL: Final = frozenset(("fixed", "increment", "decrement", "randomize", "increment-wrap"))
 """What becomes of a seed after a run; the editor's, not the node's."""
@@ -44,6 +44,9 @@ class Slot(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+PLAIN: Final[Mapping[type, str]] = {int: "INT", float: "FLOAT", str: "STRING", bool: "BOOLEAN"}
+_LACKING: Final = object()
+"""Stands for a value that the file does not have."""
 Slots = Callable[[str], Sequence[Slot] | None]
 """The inputs of a type of node that may have widgets, in order; None if the type is not known."""
 
@@ -65,9 +68,37 @@ class _Naming:
 
     def run(self) -> Graph:
         nodes = {id: self.node(use) for id, use in self.graph.nodes.items()}
+        inputs, fixed = self.inputs()
+        if fixed:
+            nodes = {id: use._replace(inputs=_filled(use.inputs, fixed)) for id, use in nodes.items()}
         listed, unlisted = tuple(self.problems.listed), self.problems.unlisted
         editor = replace(self.editor, widgets={}, notes=tuple(self.notes), counts=dict(self.counts))
-        return replace(self.graph, nodes=nodes, problems=listed, unlisted=unlisted, editor=editor)
+        return replace(self.graph, nodes=nodes, inputs=inputs, problems=listed, unlisted=unlisted, editor=editor)
+
+    def inputs(self) -> tuple[dict[str, GraphInput], dict[str, Any]]:
+        """The inputs of the graph with their defaults, and what stands for those that cannot be inputs, by name."""
+        inputs: dict[str, GraphInput] = {}
+        fixed: dict[str, Any] = {}
+        for name, port in self.graph.inputs.items():
+            value, type = port.default, port.type
+            if isinstance(value, WidgetValue):
+                value, type = self.own(value, type)
+            type = type or PLAIN.get(value.__class__, "")
+            if type and value is not _LACKING and value.__class__ in TYPES[type] + (str,):
+                inputs[name] = replace(port, type=type, default=value, multiline=type == "STRING")
+            else:
+                fixed[name] = value
+        return inputs, fixed
+
+    def own(self, at: WidgetValue, type: str) -> tuple[Any, str]:
+        """The value that the file has for a widget, and the type of its input."""
+        widgets = self.editor.widgets.get(at.node)
+        if widgets is None:
+            return _LACKING, ""
+        named = self.name(at.node, widgets._replace(promoted={}), aloud=False)
+        slot = next((slot for slot in self.slots(widgets.type) or () if slot.name == at.widget), None)
+        unknown = BAD if self.slots(widgets.type) is None else _LACKING  # checking tells of a type that is not known
+        return named.get(at.widget, unknown), type or (slot.type if slot else "")
 
     def node(self, use: NodeUse) -> NodeUse:
         inputs = dict(self.values(use.id))
@@ -106,21 +137,23 @@ class _Naming:
             self.by_node[id] = self.name(id, widgets) if widgets else {}
         return self.by_node[id]
 
-    def name(self, id: str, widgets: Widgets) -> dict[str, Any]:
+    def name(self, id: str, widgets: Widgets, *, aloud: bool = True) -> dict[str, Any]:
         if widgets.named or not widgets.values:
             slots = self.slots(widgets.type)
             names = {slot.name for slot in slots or ()}
             own = {k: v for k, v in widgets.named.items() if slots is None or k in names or not _is_form(v)}
             return {**own, **widgets.promoted}
         sockets = {name for name, _, is_widget, _ in widgets.sockets if not is_widget}
-        named = self.aligned(id, widgets, sockets)
+        named = self.aligned(widgets, sockets)
         if named is None:
             named = {}
-            if slots := self.slots(widgets.type):  # of a type that is not known checking tells more
+            if aloud and (slots := self.slots(widgets.type)):  # of a type that is not known checking tells more
                 self.cannot(id, widgets, slots)
+        elif aloud:
+            self.lacking(id, widgets, named, sockets)
         return {**{name: value for name, value in named.items() if name not in sockets}, **widgets.promoted}
 
-    def aligned(self, id: str, widgets: Widgets, sockets: Collection[str]) -> dict[str, Any] | None:
+    def aligned(self, widgets: Widgets, sockets: Collection[str]) -> dict[str, Any] | None:
         """The values by name, or None if they fit no list of inputs."""
         values = widgets.values
         own = [Slot(name, type, auto=True) for name, type, is_widget, _ in widgets.sockets if is_widget]
@@ -142,11 +175,15 @@ class _Naming:
         named = next((named for order in orders if (named := align(values, order, whole=False)) is not None), None)
         if named is None:
             named = with_gap(values, orders[0])
-        if named is not None:
-            lacking = [s.name for s in orders[0] if s.name not in named and _is_there(s, named)]
-            message = f"the file is older than {', '.join(lacking)} of this node: defaults count"
-            self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
         return named
+
+    def lacking(self, id: str, widgets: Widgets, named: Mapping[str, Any], sockets: Collection[str]) -> None:
+        """Say which inputs the file has no value for."""
+        slots = [slot for slot in self.slots(widgets.type) or () if slot.type in TYPES and slot.name not in sockets]
+        names = [slot.name for slot in slots if slot.name not in named and _is_there(slot, named)]
+        if names:
+            message = f"the file is older than {', '.join(names)} of this node: defaults count"
+            self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
 
     def cannot(self, id: str, widgets: Widgets, slots: Iterable[Slot]) -> None:
         names = ", ".join(slot.name for slot in slots) or "none"
@@ -161,6 +198,17 @@ class _Naming:
             wanted=f"values of: {names}",
             hint="Another version of the node wrote the file: open and save it in today's editor, or set the inputs.",
         )
+
+
+def _filled(inputs: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs with values in the place of references to what is no input of the graph."""
+    filled = {}
+    for name, value in inputs.items():
+        if isinstance(value, InputRef) and value.name in fixed:
+            value = fixed[value.name]
+        if value is not _LACKING:
+            filled[name] = value
+    return filled
 
 
 def align(values: Sequence[Any], slots: Sequence[Slot], *, whole: bool) -> dict[str, Any] | None:

@@ -138,12 +138,16 @@ def _exit(child: Frame, host: EditorNode, slot: int) -> Wire | Lost:
     return Lost(f'the subgraph "{child.within}" gives nothing by its output "{name}": {why}', meant=False)
 
 
-def _primitive(frame: Frame, node: EditorNode) -> Source:
-    """The value of a primitive, which the widgets that it is linked to take."""
+def primitive_value(frame: Frame, node: EditorNode) -> Any:
+    """The value of a primitive, None if it has none."""
     value = frame.inner.get((node.id, "value"), node.named.get("value"))
     values = frame.by_position.get(node.id, node.values)
-    if value is None and values:
-        value = values[0]
+    return values[0] if value is None and values else value
+
+
+def _primitive(frame: Frame, node: EditorNode) -> Source:
+    """The value of a primitive, which the widgets that it is linked to take."""
+    value = primitive_value(frame, node)
     return Lost(f"{_called(node)} has no value", meant=False) if value is None else Value(value)
 
 

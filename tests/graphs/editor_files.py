@@ -8,7 +8,7 @@ from typing import Any
 
 from pipegraph.graphs.editor.naming import named
 from pipegraph.graphs.load import load
-from pipegraph.graphs.schema import Graph
+from pipegraph.graphs.schema import Graph, InputRef
 from pipegraph.runtime.catalog import Catalog
 
 
@@ -80,7 +80,13 @@ def graph(document: Mapping[str, Any]) -> Graph:
 
 
 def inputs(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The inputs of each node of the flat graph; there must be no problem."""
+    """The inputs of each node of the flat graph, those of the graph at their defaults; there must be no problem."""
     flat = graph(document)
     assert not flat.problems, flat.problems
-    return {id: dict(use.inputs) for id, use in flat.nodes.items()}
+    return {
+        id: {
+            name: flat.inputs[value.name].default if isinstance(value, InputRef) else value
+            for name, value in use.inputs.items()
+        }
+        for id, use in flat.nodes.items()
+    }

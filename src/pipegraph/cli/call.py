@@ -15,7 +15,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from pipegraph.graphs import load, ready_made
-from pipegraph.graphs.schema import Graph, GraphInput
+from pipegraph.graphs.editor.naming import named
+from pipegraph.graphs.schema import BAD, Graph, GraphInput, Link
 from pipegraph.runtime.errors import GraphError, nearest
 
 from .show import problems
@@ -63,6 +64,8 @@ class GraphCommand(click.Command):
                     raise
                 problems(error.problems, error.unlisted)
         graph: Graph | None = ctx.meta.get(_GRAPH)
+        if graph and "--help" in flags:
+            graph = ctx.meta[_GRAPH] = _with_names(graph)
         taken = {name for param in self.params for name in param.opts}
         ctx.meta[_OPTIONS] = [*_options(graph.inputs.values(), taken)] if graph else []
         ctx.meta[_INPUTS] = {}
@@ -81,7 +84,8 @@ class GraphCommand(click.Command):
                 if theirs:
                     formatter.write_dl(theirs)
                 else:
-                    formatter.write_text("none; --set NODE.INPUT=VALUE changes any input of a node")
+                    formatter.write_text("none; --set NODE.INPUT=VALUE changes any input of a node:")
+                    formatter.write_dl([*_nodes(graph)])
         with formatter.section("Options"):
             formatter.write_dl([record for record in ours if record])
 
@@ -99,6 +103,24 @@ class GraphCommand(click.Command):
             elif "=" not in arg:
                 at += 1
         return source, flags
+
+
+def _with_names(graph: Graph) -> Graph:
+    """The graph with the defaults of its inputs: in a file of ComfyUI's editor the nodes tell which values they are."""
+    if graph.editor is None:
+        return graph
+    from .nodes import load_catalog
+
+    return named(graph, load_catalog(()).slots)
+
+
+def _nodes(graph: Graph) -> Iterator[tuple[str, str]]:
+    """The nodes of a graph by id, with their titles and the inputs that have values."""
+    for use in graph.nodes.values():
+        values = [name for name, value in use.inputs.items() if not isinstance(value, Link) and value is not BAD]
+        if values:
+            title = f"{use.shown} ({use.type})" if use.shown else use.type
+            yield use.id, f"{title}: {', '.join(values)}"
 
 
 def read(source: str) -> Graph:
