@@ -82,14 +82,22 @@ class Entry:
         put(self, "file_inputs", frozenset(p.name for p in ports if p.file))
         put(self, "seed_inputs", frozenset(p.name for p in ports if p.seed))
         put(self, "ordered", any(p.not_below is not None for p in ports))
-        put(self, "slots", tuple(_slot(p) for p in ports if p.type in TYPES and not (p.grows or p.extra)))
+        slots = [_slot(p) for p in ports if p.type in TYPES and not (p.grows or p.extra)]
+        put(self, "slots", (*slots, *_ignored(self.spec.ignores)))
         put(self, "under", {p.name: p.under for p in ports if p.under})
 
 
 def _slot(port: Port) -> Slot:
     under = port.under
     choice, values = (under.choice, under.values) if under else ("", ())
-    return Slot(port.name, port.type, port.seed, bool(port.auto), choice, values)
+    return Slot(port.name, port.type, port.seed, bool(port.auto), choice=choice, values=values)
+
+
+def _ignored(pattern: str) -> Iterator[Slot]:
+    """The widgets behind ``NodeSpec.ignores``: names with bars between, or one with a count."""
+    counted = pattern.endswith("[0-9]+")
+    names = [f"{pattern[:-6]}{i}" for i in range(1, 51)] if counted else pattern.split("|") if pattern else []
+    yield from (Slot(name, "*", optional=True) for name in names)
 
 
 @dataclass(frozen=True, slots=True)

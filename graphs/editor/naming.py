@@ -39,6 +39,8 @@ class Slot(NamedTuple):
     seed: bool = False
     auto: bool = False
     """It may be the word ``auto``."""
+    optional: bool = False
+    """A widget that only the editor reads, and of which there may be none."""
     choice: str = ""
     """It is there only while the input of this name has one of ``values``."""
     values: tuple[str, ...] = ()
@@ -146,7 +148,7 @@ class _Naming:
         sockets = {name for name, _, is_widget, _ in widgets.sockets if not is_widget}
         named = self.aligned(widgets, sockets)
         if named is None:
-            named = {}
+            named = {slot.name: BAD for slot in self.slots(widgets.type) or () if not (slot.choice or slot.optional)}
             if aloud and (slots := self.slots(widgets.type)):  # of a type that is not known checking tells more
                 self.cannot(id, widgets, slots)
         elif aloud:
@@ -164,7 +166,7 @@ class _Naming:
         slots = self.slots(widgets.type)
         if slots is None:
             return align(values, own, whole=True)
-        slots = [slot for slot in slots if slot.type in TYPES]
+        slots = [slot for slot in slots if slot.type in TYPES or slot.optional]
         if not slots:
             return {}  # what such a node keeps is what it has shown
         # In files of old editors inputs that must be linked have a value too.
@@ -180,7 +182,7 @@ class _Naming:
     def lacking(self, id: str, widgets: Widgets, named: Mapping[str, Any], sockets: Collection[str]) -> None:
         """Say which inputs the file has no value for."""
         slots = [slot for slot in self.slots(widgets.type) or () if slot.type in TYPES and slot.name not in sockets]
-        names = [slot.name for slot in slots if slot.name not in named and _is_there(slot, named)]
+        names = [slot.name for slot in slots if not (slot.name in named or slot.optional) and _is_there(slot, named)]
         if names:
             message = f"the file is older than {', '.join(names)} of this node: defaults count"
             self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
@@ -225,6 +227,8 @@ def align(values: Sequence[Any], slots: Sequence[Slot], *, whole: bool) -> dict[
         if not _is_there(slot, named):
             continue
         if at == len(values):
+            if slot.optional:
+                continue
             if whole:
                 return None
             break

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pipegraph.models import paths
 from pipegraph.models.media.check import picture_fault
-from pipegraph.runtime.node import Doc, FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
+from pipegraph.runtime.node import Doc, Extra, FileInput, FileName, NodeEvent, RunContext, Saved, node, outputs
 
 from ..wire import Image, Mask
 
@@ -112,7 +112,7 @@ def load_image_mask(
 
 @node("SaveImage", category="image", effect="writes", output_node=True, output="images")
 def save_image(
-    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI", format: Format = "png"
+    images: Image, ctx: RunContext, filename_prefix: NamePrefix = "ComfyUI", format: Annotated[Format, Extra()] = "png"
 ) -> Generator[NodeEvent, None, Image]:
     """Save images with the graph embedded, as 8-bit PNG or in another format.
 

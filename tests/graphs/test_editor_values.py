@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipegraph.graphs.editor.naming import Slot, align, with_gap
-from pipegraph.graphs.schema import Link
+from pipegraph.graphs.schema import BAD, Link
 
 from .editor_files import file, graph, inputs, node
 
@@ -151,3 +151,15 @@ def test_a_primitive_gives_its_value_to_every_widget_it_is_linked_to(values: lis
         "2": {"width": 25, "height": 768, "batch_size": 1},
         "3": {"width": 512, "height": 25, "batch_size": 1},
     }
+
+
+def test_options_that_a_user_adds_to_a_list() -> None:
+    combo = node(1, "CustomCombo", widgets_values=["add", 1, "screen", "add", ""])
+    values = inputs(file([combo]))["1"]
+    assert values == {"choice": "add", "index": 1, "option1": "screen", "option2": "add", "option3": ""}
+
+
+def test_values_that_cannot_be_named_make_no_second_error() -> None:
+    flat = graph(file([node(1, "PrimitiveInt", out=["INT"], widgets_values=["a", "b"])]))
+    assert [problem.code for problem in flat.problems] == ["unnamed_values"]
+    assert flat.nodes["1"].inputs == {"value": BAD}
