@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .loading.names import SAME, Naming
 from .loading.pieces import Piece
+from .text.facts import TextFamily
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from .control import Control
     from .loading.detect import Part
     from .sampling.model_sampling import ModelSampling
-    from .text.encoder import Encoder, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,39 +80,6 @@ class Inputs:
     """Arguments with one row a picture, [B, ...]."""
     shared: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that all rows share; equal wherever the shapes of state and ``batched`` are."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderFacts:
-    """One text encoder of a family."""
-
-    name: str
-    """``clip_l``, ``t5xxl``, ...: as ComfyUI's nodes and files say."""
-    kind: str
-    """Architecture: ``clip``, ``t5`` or ``umt5``."""
-    folder: str
-    """Component of a diffusers folder; its tokenizer's is the same with ``tokenizer`` for ``text_encoder``."""
-    pad_to: int
-    """A prompt is padded to at least so many tokens; the pads are attended to, as in training, if not ``masked``."""
-    limit: int
-    """What lies beyond so many tokens is cut off, and said aloud."""
-    masked: bool = False
-    """The encoder does not see the padding."""
-    tokenizer: str = ""
-    """The kind whose tokenizer it has; ``kind`` if empty."""
-    window: int = 0
-    """Long prompts are read in windows of so many tokens, each with its start and end; 0: in one, cut at ``limit``."""
-    layers: tuple[int, ...] = (-1,)
-    """Hidden states that are taken, side by side: -1 behind the final norm, -2 those before the last layer, raw."""
-    pad: int | None = None
-    """Token of the padding; None: the tokenizer's."""
-    projected: bool = False
-    """The vector for the whole prompt goes through the projection."""
-
-    @property
-    def tokenizer_kind(self) -> str:
-        """``clip``, ``t5`` or ``umt5``."""
-        return self.tokenizer or self.kind
 
 
 Pieces = Mapping[str, Piece]
@@ -201,23 +168,16 @@ class Network:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
+class Family(TextFamily):
     """What there is to know of one family of networks."""
 
-    id: str
-    title: str
     networks: tuple[Network, ...]
     """Its diffusion network first, then its ControlNets, VAEs, text encoders and what else its files hold."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """How the files of its other networks are usually called in ComfyUI's folders, by kind."""
     latent: LatentFormat
-    encoders: tuple[EncoderFacts, ...]
-    repos: tuple[str, ...]
-    """Hub repositories whose tokenizers and configs fit, for weights that come without them."""
     sampling: Callable[[Mapping[str, Any], Mapping[str, Any]], ModelSampling]
     """Configs of network and scheduler (empty if unknown) -> noise levels."""
-    encode: Callable[[Mapping[str, Encoder], Mapping[str, Tokens]], tuple[Tensor, dict[str, Any]]]
-    """Encoders and tokens by encoder name -> text states [1, T, D] and the extra entries of a CONDITIONING item."""
     prepare: Callable[[Any, Tensor, Mapping[str, Any], Tensor], Inputs]
     """Network, text states [B, T, D], entries of the CONDITIONING item, state [B, C, H, W] -> inputs, once per run."""
     call: Callable[[Any, Tensor, Tensor, Inputs, Mapping[str, Any]], Tensor]
@@ -235,10 +195,10 @@ class Family:
     """Optional latents of a CONDITIONING item that it takes: ``concat_latent_image``, ``reference_latents``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Config of the network -> steps, cfg, sampler and the like that suit it."""
+    not_loaded: Mapping[str, str] = field(default_factory=dict)
+    """Layers that LoRAs of the family may hold and that are not loaded: beginning of their names -> what they are."""
     unite: Callable[[dict[str, Part]], dict[str, Part]] | None = None
     """Adjusts the networks of a whole model to one another, by kind."""
-    text: str = ""
-    """The language family (``text/families.py``) whose text encoders are its own; ``encoders`` is empty then."""
 
     @property
     def network(self) -> Network:

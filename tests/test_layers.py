@@ -25,7 +25,7 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "paths": set[str](),
     "parallel": set[str](),
     "loading": {"paths", "quantize"},  # the engine knows no family
-    "family": {"loading"},
+    "family": {"loading", "text"},
     "loaded": set[str](),
     "adapters": {"loading"},
     "sampling": {"family"},
@@ -36,7 +36,7 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "patches": {"model", "sampling"},
     "causal": {"family", "model", "sampling", "vae"},
     "llm": {"loaded", "loading", "paths", "quantize"},
-    "text": {"adapters", "family", "llm"},
+    "text": {"adapters", "llm", "loaded"},
 }
 """Rooms that are not named here may import any: ``families``, and ``checkpoints`` above them."""
 LAST = {"checkpoints", "families"}

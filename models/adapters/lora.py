@@ -35,14 +35,6 @@ _KEPT = 4
 _SHOWN = 5
 _ROWS = 4096
 """Rows of a table that are changed at a time."""
-_ELSEWHERE = {
-    "vision_model_": "eyes that are not read",
-    "multi_modal_projector_": "eyes that are not read",
-    "video_embeddings_connector_": "text connectors, which the model has not",
-    "audio_embeddings_connector_": "text connectors, which the model has not",
-    "text_embedding_projection_": "text connectors, which the model has not",
-}
-"""How names begin of layers that files have and the parts they are written for have not here: they are left out."""
 
 
 class LoraError(ValueError):
@@ -239,7 +231,7 @@ class _Reading:
             else:
                 self.unknown.append(name)
         elif key.layer not in self.known[key.part] and key.layer not in self.embeddings[key.part]:
-            if where := next((w for begin, w in _ELSEWHERE.items() if key.layer.startswith(begin)), ""):
+            if where := next((w for begin, w in self.family.not_loaded.items() if key.layer.startswith(begin)), ""):
                 self.aside[where] = self.aside.get(where, 0) + 1
             else:
                 self.unknown.append(name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..families import TEXT_FAMILIES
 from ..llm.gguf_families import check_header
 from ..llm.load import SEEING, load_folder
 from ..llm.spiece import GEMMA_CHAT, load_spiece
@@ -16,17 +17,15 @@ from ..loading.language_names import HEADLESS, check_folder
 from ..loading.small_files import check_files
 from ..loading.tokenizers import carries_spiece
 from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
-from ..text.families import LANGUAGE_FAMILIES, LanguageFamily, Recipe
 
 if TYPE_CHECKING:
-    from ..family import EncoderFacts
     from ..llm.llm import LLM
     from ..loading.detect import Part
     from ..text.encoder import Encoder, TextEncoder
-    from ..text.quoted import GlyphEncoder
+    from ..text.facts import EncoderFacts, TextFamily
     from .load import Place
 
-KINDS: Final = {kind for family in LANGUAGE_FAMILIES.values() for recipe in family.recipes for kind in recipe.kinds}
+KINDS: Final = {kind for family in TEXT_FAMILIES.values() for facts in family.language for kind in facts.models}
 _PREPARATION: Final = "processor/preprocessor_config.json"
 """Beside a pipeline's text encoder, how pictures are prepared for it."""
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
@@ -59,7 +58,7 @@ def _known(kind: Any) -> str:
     return str(kind) if kind in KINDS else ""
 
 
-def tokenizer_files_of(path: Path, recipes: Sequence[Recipe]) -> list[Path]:
+def tokenizer_files_of(path: Path, encoders: Sequence[EncoderFacts]) -> list[Path]:
     """The files of a tokenizer that is not in the file of weights itself.
 
     Raises:
@@ -67,7 +66,7 @@ def tokenizer_files_of(path: Path, recipes: Sequence[Recipe]) -> list[Path]:
     """
     if kind_of(path) in CHATS and carries_spiece(path):
         return []
-    folder = tokenizer_of(path, recipes)
+    folder = tokenizer_of(path, encoders)
     return [f for f in sorted(folder.iterdir()) if f.is_file() and f.suffix != ".safetensors"]
 
 
@@ -81,7 +80,7 @@ def folder_of(path: Path) -> Path | None:
     return inner if (inner / "config.json").is_file() else None
 
 
-def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
+def tokenizer_of(path: Path, encoders: Sequence[EncoderFacts]) -> Path:
     """The folder of the tokenizer of a folder or file.
 
     Raises:
@@ -89,8 +88,8 @@ def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
     """
     folder = folder_of(path) or path.parent
     places = [folder / "tokenizer"] if path.is_file() else [folder, folder.parent / "tokenizer", folder / "tokenizer"]
-    places += [root / "tokenizers" / recipe.name for root in model_roots() for recipe in recipes]
-    repos = [repo for recipe in recipes for repo in recipe.repos]
+    places += [root / "tokenizers" / facts.name for root in model_roots() for facts in encoders]
+    repos = [repo for facts in encoders for repo in facts.repos]
     places += [snapshot / "tokenizer" for repo in repos if (snapshot := hub_snapshot(repo))]
     for place in places:
         if any((place / name).is_file() for name in _TOKENIZER):
@@ -101,17 +100,18 @@ def tokenizer_of(path: Path, recipes: Sequence[Recipe]) -> Path:
     )
 
 
-def files_of(path: Path, known: Sequence[Recipe] = ()) -> list[Path]:
+def files_of(path: Path, known: Sequence[EncoderFacts] = ()) -> list[Path]:
     """Every file that says something about the encoder, its tokenizer included.
 
-    ``known`` are recipes of encoders that no type of CLIPLoader loads.
+    ``known`` are facts of encoders that no type of CLIPLoader loads.
     """
     folder, kind = folder_of(path), kind_of(path)
     if _carries_tokenizer(path):
         check_header(read_header(path))
         return [path]
-    recipes = [r for family in LANGUAGE_FAMILIES.values() for r in family.recipes if kind in r.kinds] + [*known]
-    tokenizer = tokenizer_files_of(path, recipes)
+    families = {family.id: family for family in TEXT_FAMILIES.values()}
+    encoders = [facts for family in families.values() for facts in family.language if kind in facts.models] + [*known]
+    tokenizer = tokenizer_files_of(path, encoders)
     if folder is None:
         check_file(read_header(path), kind)
         return [path, *check_files(tokenizer)]
@@ -133,7 +133,7 @@ def abilities(name: str) -> dict[str, bool]:
         return {}
 
 
-def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
+def load_language_encoders(family: TextFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
     """The text encoders of a family whose main one is a language model, from files and folders in any order.
 
     Args:
@@ -145,35 +145,50 @@ def load_language_encoders(family: LanguageFamily, paths: Mapping[str, Path], pl
         LoadError: a name holds what the family has no use for.
     """
     from ..text.encoder import TextEncoder
-    from ..text.language import LanguageEncoder
 
-    made: dict[str, Any] = {}
+    encoders: dict[str, Encoder] = {}
     for name, path in paths.items():
         kind = kind_of(path)
         if not kind:
-            made |= _others(family, name, path, place, made)
+            encoders |= _others(family, name, path, place, encoders)
             continue
-        recipe = next((r for r in family.recipes if kind in r.kinds and r.name not in made), None)
-        if recipe is None:
-            wanted = ", ".join(k for r in family.recipes for k in r.kinds)
+        facts = next((e for e in family.language if kind in e.models and e.name not in encoders), None)
+        if facts is None:
+            wanted = ", ".join(kind for e in family.language for kind in e.models)
             raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
-        llm = _with_eyes(load_llm(path, recipe, name, place), folder_of(path))
-        made[recipe.name] = LanguageEncoder(llm.loaded.network, llm, recipe, writes=_writes(path, kind, llm))
-        if family.others and pipeline_index(path):
-            made |= _others(family, name, path, place, made)
-    return TextEncoder(family, made, ", ".join(paths))
+        llm = _with_eyes(load_llm(path, facts, name, place), folder_of(path))
+        encoders[facts.name] = language_encoder(facts, llm, writes=_writes(path, kind, llm))
+        if len(family.encoders) > len(family.language) and pipeline_index(path):
+            encoders |= _others(family, name, path, place, encoders)
+    return TextEncoder(family, encoders, ", ".join(paths))
 
 
-def load_llm(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+def language_encoder(facts: EncoderFacts, llm: LLM, *, writes: bool) -> Encoder:
+    """A language model as a text encoder."""
+    from ..text.encoder import Encoder
+
+    limit = min(facts.limit, llm.facts.context)
+    return Encoder(
+        facts,
+        llm.loaded,
+        llm.tokenizer,
+        limit,
+        min(facts.pad_to, limit),
+        source=llm,
+        writes=writes,
+    )
+
+
+def load_llm(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
     """The language model of a folder in transformers' layout, of a GGUF file or of a safetensors file.
 
     Raises:
-        LoadError: it is none of the kinds that the recipe is for.
+        LoadError: it is none of the kinds that the encoder may be.
     """
     folder = folder_of(path)
-    if folder is None and kind_of(path) not in recipe.kinds:
+    if folder is None and kind_of(path) not in facts.models:
         raise LoadError(
-            f"{path} is no {' or '.join(recipe.kinds)}: neither a folder in transformers' layout nor a file of it, "
+            f"{path} is no {' or '.join(facts.models)}: neither a folder in transformers' layout nor a file of it, "
             "GGUF or safetensors with names as ComfyUI's files have them (`model.layers.0...`)"
         )
     if _carries_tokenizer(path):
@@ -181,8 +196,8 @@ def load_llm(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
 
         return load_gguf(path, place.device, place.dtype, name=name)
     if folder is None:
-        return load_file(path, recipe, name, place)
-    tokenizer = tokenizer_of(path, [recipe])
+        return load_file(path, facts, name, place)
+    tokenizer = tokenizer_of(path, [facts])
     if kind_of(path) == TEXT_OF_VL:
         return _load_text_of_vl(folder, tokenizer, name, place)
     return load_folder(folder, place.device, place.dtype, place.quantize, name, tokenizer, encodes=True)
@@ -230,7 +245,7 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
     return ties(kind, config.get_text_config().hidden_size)
 
 
-def load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
+def load_file(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
     """The language model of a single safetensors file."""
     from ..llm.llm import LLM
     from ..llm.tokenizer import Tokenizer
@@ -239,32 +254,29 @@ def load_file(path: Path, recipe: Recipe, name: str, place: Place) -> LLM:
     if kind in CHATS and carries_spiece(path):
         tokenizer = load_spiece(path, CHATS[kind])
     else:
-        tokenizer = Tokenizer.load(tokenizer_of(path, [recipe]))
+        tokenizer = Tokenizer.load(tokenizer_of(path, [facts]))
     network = read_network(read_header(path), kind, place.device, place.dtype, place.quantize)
     return LLM.of(network, tokenizer, name)
 
 
-def _other(family: LanguageFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder | GlyphEncoder:
+def _other(family: TextFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder:
     from ..loading.tokenizers import find_tokenizer
     from .load import load_encoder
 
-    if facts.kind != "byt5":
-        return load_encoder(facts, part, find_tokenizer(family, facts, part.origin), place, {})
-    from ..loading.networks import build
-    from ..text.quoted import GlyphEncoder
-
-    return GlyphEncoder(facts, build(part, place.device, place.dtype, place.quantize), place.device)
+    tokenizer = None if facts.quoted else find_tokenizer(family, facts, part.origin)
+    return load_encoder(facts, part, tokenizer, place, {})
 
 
 def _others(
-    family: LanguageFamily, name: str, path: Path, place: Place, made: dict[str, Any]
-) -> dict[str, Encoder | GlyphEncoder]:
-    """Encoders of other kinds, e.g. CLIP-L."""
+    family: TextFamily, name: str, path: Path, place: Place, loaded: Mapping[str, Encoder]
+) -> dict[str, Encoder]:
+    """Encoders that are no language models, e.g. CLIP-L."""
     from .parts import parts
 
-    found = parts(path, tuple(e.kind for e in family.others))
-    wanted = [e for e in family.others if e.kind in found and e.name not in made]
+    others = [facts for facts in family.encoders if not facts.models]
+    networks = parts(path, tuple(facts.kind for facts in others))
+    wanted = [facts for facts in others if facts.kind in networks and facts.name not in loaded]
     if not wanted:
-        names = [r.name for r in family.recipes] + [e.name for e in family.others]
+        names = [facts.name for facts in (*family.language, *others)]
         raise LoadError(f"{name} holds no further text encoder of {family.title} ({', '.join(names)})")
-    return {facts.name: _other(family, facts, found[facts.kind], place) for facts in wanted}
+    return {facts.name: _other(family, facts, networks[facts.kind], place) for facts in wanted}

@@ -11,8 +11,8 @@ import torch
 
 from ..clip_vision import ClipVision
 from ..control import ControlNet
-from ..families import FAMILIES
-from ..family import EncoderFacts, Family
+from ..families import TEXT_FAMILIES
+from ..family import Family
 from ..loaded import Loaded
 from ..loading.card import component, read_card
 from ..loading.detect import Part
@@ -25,7 +25,7 @@ from ..model import Model
 from ..parallel import share
 from ..paths import resolve
 from ..text.encoder import Encoder, TextEncoder
-from ..text.families import LANGUAGE_FAMILIES
+from ..text.facts import EncoderFacts
 from ..vae.convolution import use_onednn
 from ..vae.image import Vae
 from .language import load_language_encoders
@@ -38,9 +38,9 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     vae = _vae(source.parts["vae"], place)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
     latent = model.latent if vae.latent.scale is None else vae.latent
-    if source.family.text:
-        found = load_language_encoders(LANGUAGE_FAMILIES[source.family.text], {source.name: source.path}, place)
-        return replace(model, latent=latent), found, vae
+    if source.family.language:
+        text = load_language_encoders(source.family, {source.name: source.path}, place)
+        return replace(model, latent=latent), text, vae
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in source.family.encoders
@@ -65,9 +65,9 @@ def load_model(name: str, place: Place) -> Model:
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
     """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
-    if language := LANGUAGE_FAMILIES.get(family_id):
-        return load_language_encoders(language, {name: resolve("text_encoders", name) for name in names}, place)
-    family = FAMILIES[family_id]
+    family = TEXT_FAMILIES[family_id]
+    if family.language:
+        return load_language_encoders(family, {name: resolve("text_encoders", name) for name in names}, place)
     encoders: dict[str, Encoder] = {}
     wanted = {e.kind: e for e in family.encoders}
     card: dict[str, Any] = {}
@@ -134,8 +134,10 @@ def _vae(found: Part, place: Place, name: str = "") -> Vae:
     return value(Loaded(network, place.device, dtype, name), latent)
 
 
-def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place, card: Mapping[str, Any]) -> Encoder:
-    """One text encoder that is no language model, with its tokenizer."""
+def load_encoder(
+    facts: EncoderFacts, found: Part, tokenizer: Path | None, place: Place, card: Mapping[str, Any]
+) -> Encoder:
+    """One text encoder that is no language model, with its tokenizer; None for one that reads bytes."""
     pad_to, limit = facts.pad_to, facts.limit
     if tokens := card.get("text_tokens"):
         pad_to = limit = int(tokens)
@@ -143,7 +145,9 @@ def load_encoder(facts: EncoderFacts, found: Part, tokenizer: Path, place: Place
         pad_to, limit = min(pad_to, positions), min(limit, positions)
         facts = replace(facts, window=min(facts.window, positions))
     network = build(found, place.device, place.dtype, place.quantize)
-    return Encoder(facts, network, load_tokenizer(tokenizer, facts.tokenizer_kind), place.device, pad_to, limit)
+    loaded = Loaded(network, place.device, place.dtype, str(found.origin.name))
+    reader = load_tokenizer(tokenizer, facts.tokenizer_kind) if tokenizer else None
+    return Encoder(facts, loaded, reader, limit, pad_to)
 
 
 __all__ = [

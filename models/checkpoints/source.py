@@ -43,7 +43,7 @@ class Source:
         """Every file that says something about the result."""
         found = [f for p in self.parts.values() for f in p.files]
         found += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
-        found += language.files_of(self.path) if self.family.text else []
+        found += language.files_of(self.path) if self.family.language else []
         extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
         return [*found, *(f for f in extra if f.is_file())]
 
@@ -58,7 +58,7 @@ def checkpoint(name: str) -> Source:
     path = resolve("checkpoints", name)
     family = part(path, "transformer").family
     found = parts(path)
-    if family.text and not language.kind_of(path):
+    if family.language and not language.kind_of(path):
         raise LoadError(
             f"{path} holds no text encoders of {family.title}: load the parts with UNETLoader, "
             "CLIPLoader or DualCLIPLoader, and VAELoader"
@@ -69,8 +69,8 @@ def checkpoint(name: str) -> Source:
             found[kind] = _companion(path, kind, family)
             completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
     found = family.unite(found) if family.unite else found
-    here = [e for e in family.encoders if e.kind in found]
-    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in here}
+    encoders = () if family.language else [e for e in family.encoders if e.kind in found]
+    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in encoders}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
@@ -79,7 +79,7 @@ def encoder_files(path: Path) -> list[Path]:
     found = parts(path, ENCODERS)
     files = [f for p in found.values() for f in p.files]
     for p in found.values():
-        for facts in (e for e in p.family.encoders if e.kind == p.kind):
+        for facts in (e for e in p.family.encoders if e.kind == p.kind and not e.quoted):
             files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
     card = card_file(path)
     return [*files, card] if card.is_file() else files

@@ -3,16 +3,24 @@
 from typing import Any
 
 from ..family import Network
+from ..text.facts import TextFamily
 from .flux import FLUX
 from .hunyuan import HUNYUAN_VIDEO, HUNYUAN_VIDEO_15
 from .ltx import LTX2, LTXV
 from .minimax import MINIMAX_H3
 from .sdxl import SDXL
+from .text_only import FLUX2, LUMINA2, QWEN_IMAGE
 from .wan import WAN, WAN_5B, WAN_VACE
 
 ALL = (FLUX, SDXL, WAN, WAN_5B, WAN_VACE, LTXV, LTX2, HUNYUAN_VIDEO, HUNYUAN_VIDEO_15, MINIMAX_H3)
 FAMILIES = {family.id: family for family in ALL if family not in (WAN_5B, WAN_VACE)}
 """Every family by its id, but for variants: those have the text encoders of another one."""
+TEXT_FAMILIES: dict[str, TextFamily] = {
+    name: family
+    for family in (*FAMILIES.values(), QWEN_IMAGE, LUMINA2, FLUX2)
+    for name in filter(None, (family.id, family.clip_type))
+}
+"""Families by the types that CLIPLoader and its kin take."""
 _BY_CLASS = {network.class_name: network for family in reversed(ALL) for network in family.networks}
 _OTHER = Network(kind="", cls="", layouts=(), config=lambda pieces, base: {})
 

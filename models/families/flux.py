@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..family import Config, EncoderFacts, Family, Inputs, LatentFormat, Layout, Network, Pieces
+from ..family import Config, Family, Inputs, LatentFormat, Layout, Network, Pieces
 from ..loading.names import Names, Swapped, blocks, count, present
+from ..text.facts import EncoderFacts
 from .autoencoder_kl import AUTOENCODER_KL
 from .encoders import CLIP_L, T5
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from ..control import Control
     from ..sampling.model_sampling import ModelSampling
-    from ..text.encoder import Encoder, Tokens
+    from ..text.encoder import Encoder
+    from ..text.tokens import Tokens
 
 PATCH = 2
 DEFAULT_GUIDANCE = 3.5

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..family import Config, EncoderFacts, Family, Inputs, LatentFormat, Layout, Network, Pieces
+from ..family import Config, Family, Inputs, LatentFormat, Layout, Network, Pieces
 from ..loading.names import Names, Prefix, Target, Transposed, blocks, count, present
+from ..text.facts import EncoderFacts
 from .autoencoder_kl import AUTOENCODER_KL
 from .encoders import CLIP_L, clip_config
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ..sampling.model_sampling import ModelSampling
-    from ..text.encoder import Encoder, Tokens
+    from ..text.encoder import Encoder
+    from ..text.tokens import Tokens
 
 CELL = 8
 """Pixels a latent cell is wide."""

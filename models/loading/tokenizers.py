@@ -14,8 +14,7 @@ from .lock import imported
 from .small_files import check_files, opened
 
 if TYPE_CHECKING:
-    from ..family import EncoderFacts, Family
-    from ..text.families import LanguageFamily
+    from ..text.facts import EncoderFacts, TextFamily
 
 _REPOS = {
     "clip": (("openai/clip-vit-large-patch14", ""),),
@@ -29,7 +28,7 @@ _SPIECE: Final = "spiece_model"
 """The tensor by which ComfyUI's files of T5 and UMT5 carry their SentencePiece model, as bytes."""
 
 
-def find_tokenizer(family: Family | LanguageFamily, facts: EncoderFacts, weights: Path) -> Path:
+def find_tokenizer(family: TextFamily, facts: EncoderFacts, weights: Path) -> Path:
     """An encoder's tokenizer: the file of its weights, where that holds one, else a folder.
 
     The folder lies beside the weights, in the model folders, or in the local hub cache.

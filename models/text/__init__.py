@@ -1,1 +1,1 @@
-"""Text encoders: how prompts become tokens, states and vectors."""
+"""Prompts to conditioning: facts of text encoders, tokens, prompt weights, and the encoders themselves."""

@@ -135,8 +135,8 @@ def _shown(image: Any, video: Any) -> list[Any]:
 
 def _adapted(clip: Any, steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
     """The same events, computed with the LoRAs of the CLIP's language model."""
-    encoders = [e for e in getattr(clip, "encoders", {}).values() if hasattr(e, "adapted")]
-    return converted(steps, lambda event: event, encoders[0].adapted) if encoders else steps
+    encoders = [e for e in getattr(clip, "encoders", {}).values() if e.source is not None]
+    return converted(steps, lambda event: event, encoders[0].running) if encoders else steps
 
 
 def _llm_of(clip: Any) -> Any:
@@ -144,7 +144,7 @@ def _llm_of(clip: Any) -> Any:
     encoders = getattr(clip, "encoders", None)
     if encoders is None:
         return clip
-    language_models = [encoder for encoder in encoders.values() if hasattr(encoder, "llm")]
+    language_models = [encoder for encoder in encoders.values() if encoder.source is not None]
     if language_models and not language_models[0].writes:
         raise ValueError(
             f"the files of {language_models[0].llm.loaded.name} hold no output layer: it encodes prompts and writes "

@@ -82,7 +82,7 @@ def load_lora(
     """
     if not strength_model and not strength_clip:
         return Adapted(model, clip)
-    networks = {"model": model.loaded.network} | {name: e.network for name, e in clip.encoders.items()}
+    networks = {"model": model.loaded.network} | {name: e.loaded.network for name, e in clip.encoders.items()}
     file = _read(lora_name, networks, model.family, allow_partial, ctx)
     if file.loras["model"] and strength_model:
         model = model.with_lora(file.loras["model"], strength_model)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pipegraph.models import paths
 from pipegraph.models.checkpoints import language, source
 from pipegraph.models.checkpoints.parts import part, vae_part
-from pipegraph.models.families import FAMILIES
+from pipegraph.models.families import FAMILIES, TEXT_FAMILIES
 from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.headers import with_sound_headers
-from pipegraph.models.text.families import LANGUAGE_FAMILIES
 from pipegraph.runtime.node import Choices, FileInput, RunContext, node, outputs
 
 from ..utils.progress import loading
@@ -50,7 +49,7 @@ NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diff
 EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
 VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
 ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
-FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *LANGUAGE_FAMILIES])])]
+FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *TEXT_FAMILIES])])]
 
 
 def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
@@ -65,11 +64,11 @@ def _note_weights(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
 
     encoders = () if clip is None else clip.encoders.values()
     for encoder in encoders:
-        for remark in getattr(getattr(getattr(encoder, "llm", None), "tokenizer", None), "remarks", ()):
+        for remark in getattr(encoder.tokenizer, "remarks", ()):
             ctx.warn(remark)
 
     networks = {} if model is None else {"model": model.loaded.network}
-    networks |= {} if clip is None else {name: e.network for name, e in clip.encoders.items()}
+    networks |= {} if clip is None else {name: e.loaded.network for name, e in clip.encoders.items()}
     if stored := noted(networks):
         ctx.note("weights", stored)
 

@@ -41,9 +41,10 @@ def quantize_clip(clip: Clip, ctx: RunContext, format: Literal["q8", "fp8", "w4"
     from pipegraph.models.families import facts_of
     from pipegraph.models.quantize import noted, quantized
 
-    encoders = {
-        name: replace(e, network=quantized(e.network, format, facts_of(e.network).fragile))
-        for name, e in clip.encoders.items()
-    }
-    ctx.note("weights", noted({name: e.network for name, e in encoders.items()}))
+    encoders = {}
+    for name, encoder in clip.encoders.items():
+        network = encoder.loaded.network
+        packed = quantized(network, format, facts_of(network).fragile)
+        encoders[name] = replace(encoder, loaded=encoder.loaded.with_network(packed))
+    ctx.note("weights", noted({name: e.loaded.network for name, e in encoders.items()}))
     return replace(clip, encoders=encoders)

@@ -133,7 +133,7 @@ def conditioning_combine(conditioning_1: Conditioning, conditioning_2: Condition
 def _encode(
     clip: TextEncoder, prompts: str | Mapping[str, str], ctx: RunContext, extras: Mapping[str, Any]
 ) -> list[list[Any]]:
-    from pipegraph.models.text.encoder import embeddings, weight_faults
+    from pipegraph.models.text.weights import embeddings, weight_faults
 
     tokens = clip.tokenize(prompts)
     texts = [prompts] if isinstance(prompts, str) else [*dict.fromkeys(prompts.values())]

@@ -49,14 +49,14 @@ def test_states_are_those_of_the_unpacked_folder(
     tokenizer.fast.save_pretrained(place / "plain")
     packed, plain = (load_text_encoders(family, [name], PLACE) for name in ("packed.gguf", "plain"))
     (encoder,), (other,) = packed.encoders.values(), plain.encoders.values()
-    assert isinstance(encoder.llm.loaded.network.model.layers[0].mlp.up_proj.weight, QWeight)  # type: ignore[union-attr]
+    assert isinstance(encoder.llm.loaded.network.model.layers[0].mlp.up_proj.weight, QWeight)
     for text in PROMPTS:
         tokens = encoder.tokenize(text)
         assert tokens.ids == other.tokenize(text).ids
         states, wanted = encoder.states(tokens)[0], other.states(other.tokenize(text))[0]
         assert states.shape == wanted.shape and (states - wanted).norm() <= 1e-5 * wanted.norm()
     assert float((encoder.states(encoder.tokenize("The quack brown fox"))[0] - states[:1]).abs().max()) > 1e-2
-    assert encoder.writes  # type: ignore[union-attr]
+    assert encoder.writes
     assert files_of(place / "packed.gguf") == [place / "packed.gguf"]
     assert abilities("packed.gguf") == {"pictures": False, "sounds": False}
     with pytest.raises(LoadError, match=f"packed.gguf is a {arch}; the text encoder of"):

@@ -271,9 +271,9 @@ def test_t5_by_the_names_of_ggml(models: Path, place: Place, config: dict[str, s
     clip = load_text_encoders("flux", ["embedded/flux-tiny"], place)
     found = load_text_encoders("flux", ["t5.gguf"], place).encoders["t5xxl"]
     exact = clip.encoders["t5xxl"]
-    assert "gguf-q8_0" in formats(found.network)
+    assert "gguf-q8_0" in formats(found.loaded.network)
     ids = torch.tensor([exact.tokenize("a red apple on the beach").ids])
-    a, b = (e.network(input_ids=ids).last_hidden_state for e in (found, exact))
+    a, b = (e.loaded.network(input_ids=ids).last_hidden_state for e in (found, exact))
     assert 0 < (a - b).norm() / b.norm() < 0.02
 
 

@@ -90,7 +90,7 @@ def test_while_loading_and_afterwards_are_the_same(format: str, exact: Any) -> N
     assert not any(
         isinstance(w, QWeight) for w in linears(exact[0].loaded.network).values()
     )  # the given one is as it was
-    assert all(isinstance(w, QWeight) for e in clip.encoders.values() for w in linears(e.network).values())
+    assert all(isinstance(w, QWeight) for e in clip.encoders.values() for w in linears(e.loaded.network).values())
     assert at_once.loaded.network.pipegraph_nbytes < sum(t.nbytes for t in exact[0].loaded.network.parameters())
     assert noted({"a": at_once.loaded.network, "b": exact[0].loaded.network}) == {"a": told}
 
@@ -147,7 +147,7 @@ def test_nothing_changes_while_it_runs() -> None:
 
 def nets(model: Any) -> TextToImage:
     """The networks of a loaded model as the recipe's measurements take them."""
-    networks = {name: e.network for name, e in model[1].encoders.items()}
+    networks = {name: e.loaded.network for name, e in model[1].encoders.items()}
     return TextToImage(model[0].loaded.network, networks["t5xxl"], networks["clip_l"])
 
 

@@ -18,12 +18,12 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
 from pipegraph.models.checkpoints.load import load_text_encoders
+from pipegraph.models.families import TEXT_FAMILIES
 from pipegraph.models.loading import language_file
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.language_file import ties
 from pipegraph.models.loading.place import Place
 from pipegraph.models.text.encoder import TextEncoder
-from pipegraph.models.text.families import LANGUAGE_FAMILIES
 from pipegraph.runtime.errors import RunError
 
 PLACE = Place(torch.device("cpu"), torch.float32)
@@ -182,7 +182,7 @@ def test_a_prompt_ends_no_turn_and_what_is_cut_is_said(folder: Callable[[str], P
     folder("qwen3")
     clip = _ours("lumina2", "qwen3")
     tokens = clip.tokenize("a<|im_end|>b")["qwen3_4b"]
-    fast: Any = clip.encoders["qwen3_4b"].llm.tokenizer.fast  # type: ignore[union-attr]
+    fast: Any = clip.encoders["qwen3_4b"].tokenizer.fast
     assert tokens.ids.count(fast.convert_tokens_to_ids("<|im_end|>")) == 1
     assert "not read" in clip.remarks(clip.tokenize("a cat " * 300))[0]
     assert clip.remarks(clip.tokenize("a (red:1.2) cat")) == []
@@ -196,7 +196,7 @@ def test_what_does_not_fit_a_type_is_said(folder: Callable[[str], Path]) -> None
         load_text_encoders("qwen_image", ["embedded/flux-tiny"], PLACE)
     folder("gemma2")
     encoder: Any = _ours("lumina2", "gemma2").encoders["gemma2_2b"]
-    wrong = replace(encoder, recipe=LANGUAGE_FAMILIES["flux2"].recipes[0])
+    wrong = replace(encoder, facts=TEXT_FAMILIES["flux2"].language[0])
     with pytest.raises(ValueError, match="has 4 layers; qwen3_4b is read at 9"):
         wrong.states(encoder.tokenize("a"))
 
@@ -225,7 +225,9 @@ def test_a_single_file_is_the_folder(
     from_folder = _ours(family, kind)
     (name, encoder), *_ = from_folder.encoders.items()
     monkeypatch.setitem(language_file._HEAD, kind, 16)
-    made = {k: v for k, v in encoder.network.state_dict().items() if k != "lm_head.weight" or kind == "qwen2_5_vl"}
+    made = {
+        k: v for k, v in encoder.loaded.network.state_dict().items() if k != "lm_head.weight" or kind == "qwen2_5_vl"
+    }
     renamed = {
         k.replace("model.language_model.", "model.").replace("model.visual.", "visual."): v for k, v in made.items()
     }
@@ -234,18 +236,18 @@ def test_a_single_file_is_the_folder(
     shutil.copytree(place.parent / "tokenizer", place.parents[2] / "tokenizers" / name, dirs_exist_ok=True)
     one: Any = load_text_encoders(family, [file.name], PLACE).encoders[name]
     theirs: Any = encoder
-    told = theirs.network.config.get_text_config().to_dict()
-    found = one.network.config.get_text_config().to_dict()
+    told = theirs.loaded.network.config.get_text_config().to_dict()
+    found = one.loaded.network.config.get_text_config().to_dict()
     for key in ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size"):
         assert found[key] == told[key]
     for key, weight in made.items():
-        assert torch.equal(one.network.state_dict()[key], weight)
+        assert torch.equal(one.loaded.network.state_dict()[key], weight)
     assert one.writes and theirs.writes
     if kind == "qwen2_5_vl":
-        ids, seen = one.llm.vision.read(torch.rand(60, 90, 3), one.llm.tokenizer)
+        ids, seen = one.llm.vision.read(torch.rand(60, 90, 3), one.tokenizer)
         assert seen.grid == (2, 3) and len(ids) == 6 and theirs.llm.vision.processor is not None
     assert not ties("llama", 4096) and ties("qwen3", 2560)
-    rotary, wanted = (n.get_decoder().rotary_emb for n in (one.network, theirs.network))
+    rotary, wanted = (n.get_decoder().rotary_emb for n in (one.loaded.network, theirs.loaded.network))
     assert not rotary.inv_freq.is_meta and rotary.inv_freq.shape == wanted.inv_freq.shape
     assert one.states(one.tokenize("a cat")).isfinite().all()
     with pytest.raises(LoadError, match=r"are missing: .*layers\.0\.mlp"):

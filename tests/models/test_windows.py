@@ -10,8 +10,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import Tensor
 from transformers import CLIPTextConfig, CLIPTextModelWithProjection, PreTrainedTokenizerFast
 
-from pipegraph.models.family import EncoderFacts
+from pipegraph.models.loaded import Loaded
 from pipegraph.models.text.encoder import Encoder
+from pipegraph.models.text.facts import EncoderFacts
 
 START, END = 0, 1
 WORDS = [f"w{i}" for i in range(40)]
@@ -48,7 +49,7 @@ def network(width: int, projection: int, seed: int) -> CLIPTextModelWithProjecti
 
 def encoder(tokenizer: Any, **facts: Any) -> Encoder:
     known = EncoderFacts("clip_g", kind="clip", folder="text_encoder_2", pad_to=12, limit=12, window=12, **facts)
-    return Encoder(known, network(16, 8, seed=1), tokenizer, torch.device("cpu"), 12, 12)
+    return Encoder(known, Loaded(network(16, 8, seed=1), torch.device("cpu"), torch.float32), tokenizer, 12, 12)
 
 
 def ids(words: str) -> list[int]:

@@ -106,7 +106,9 @@ def test_all_in_one(load: Any, weights: dict[str, Tensors], models: Path, folder
     assert same_weights(model.loaded.network, folder.model.loaded.network) and same_weights(
         vae.loaded.network, folder.vae.loaded.network
     )
-    assert all(same_weights(clip.encoders[n].network, folder.clip.encoders[n].network) for n in clip.encoders)
+    assert all(
+        same_weights(clip.encoders[n].loaded.network, folder.clip.encoders[n].loaded.network) for n in clip.encoders
+    )
     assert model.latent == folder.model.latent and vae.latent == folder.vae.latent
     assert recommend("all.safetensors")["steps"] == 20
     ours = clip.encode(clip.tokenize("a red apple"))
@@ -133,7 +135,7 @@ def test_parts_of_their_own(load: Any, weights: dict[str, Tensors], models: Path
     assert same_weights(load_vae("ae.safetensors", CPU).loaded.network, folder.vae.loaded.network)
     for order in (["clip_l.safetensors", "t5xxl_fp16.safetensors"], ["t5xxl_fp16.safetensors", "clip_l.safetensors"]):
         clip = load_text_encoders("flux", order, CPU)
-        assert same_weights(clip.encoders["t5xxl"].network, folder.clip.encoders["t5xxl"].network)
+        assert same_weights(clip.encoders["t5xxl"].loaded.network, folder.clip.encoders["t5xxl"].loaded.network)
     with pytest.raises(LookupError, match="no further text encoder"):
         load_text_encoders("flux", ["clip_l.safetensors"] * 2, CPU)
     one = load_text_encoders("flux", ["clip_l.safetensors"], CPU)

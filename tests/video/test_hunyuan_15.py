@@ -20,7 +20,7 @@ from pipegraph.models.loading.place import Place
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
 from pipegraph.models.sampling.samplers import SAMPLERS
-from pipegraph.models.text.quoted import quoted
+from pipegraph.models.text.tokens import quoted
 from pipegraph.nodes.video.hunyuan import empty_hunyuan_video_15_latent, hunyuan_video_15_image_to_video
 
 from ..context import Context

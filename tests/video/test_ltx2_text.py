@@ -82,7 +82,7 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
     assert torch.equal(same, states)
     off: dict[str, Any] = {"sampling_mode": "off", "max_length": 6}
     made = written(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off))
-    tokenizer = encoder.encoders["gemma3_12b"].llm.tokenizer
+    tokenizer = encoder.encoders["gemma3_12b"].tokenizer
     turns = (
         f"<bos><start_of_turn>system\n{FROM_TEXT}<end_of_turn>\n"
         "<start_of_turn>user\nThe request: a blue fish<end_of_turn>\n"
@@ -100,7 +100,7 @@ def test_it_reads_and_writes_prompts(clip: Callable[..., Any], context: Context)
 
 def test_without_an_answer_the_request_is_the_prompt(clip: Callable[..., Any], context: Context) -> None:
     encoder, _ = clip()
-    network = encoder.encoders["gemma3_12b"].llm.loaded.network
+    network = encoder.encoders["gemma3_12b"].loaded.network
     network.get_output_embeddings().weight.data.zero_()  # the first token of all, which is no text, is as likely as any
     off: dict[str, Any] = {"sampling_mode": "off", "max_length": 2}
     assert written(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off)) == "a blue fish"
@@ -126,15 +126,15 @@ def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Contex
     for role in ("down", "up"):
         file[f"text_encoders.transformer.vision_model.encoder.layers.0.mlp.fc1.lora_{role}.weight"] = torch.zeros(2, 2)
     save_file(file, tmp_path / "writer.safetensors")
-    networks = {"gemma3_12b": encoder.encoders["gemma3_12b"].network}
+    networks = {"gemma3_12b": encoder.encoders["gemma3_12b"].loaded.network}
     read = read_lora(tmp_path / "writer.safetensors", networks, LTX2)
     assert (read.matched, read.total) == (6, 8)
-    assert "2 keys for eyes that are not read" in read.warnings[0]
+    assert "2 keys for the vision tower (not loaded)" in read.warnings[0]
     off: dict[str, Any] = {"sampling_mode": "off", "max_length": 6, "system_prompt": "Repeat it."}
     plain = drawn(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off))
     made = encoder.with_lora("gemma3_12b", read.loras["gemma3_12b"], 1.0)
     told = drawn(text_generate_ltx2_prompt(context, made, "a blue fish", **off))
-    tokenizer = encoder.encoders["gemma3_12b"].llm.tokenizer
+    tokenizer = encoder.encoders["gemma3_12b"].tokenizer
     turns = "<bos><start_of_turn>system\nRepeat it.<end_of_turn>\n<start_of_turn>user\nThe request: a blue fish"
     ids = torch.tensor([tokenizer.encode(f"{turns}<end_of_turn>\n<start_of_turn>model\n", control=True)])
     begin = ids.shape[1]
@@ -143,7 +143,8 @@ def test_a_lora_acts_on_what_it_writes(clip: Callable[..., Any], context: Contex
     assert told == ids[0, begin:].tolist() != plain
     assert drawn(text_generate_ltx2_prompt(context, encoder, "a blue fish", **off)) == plain
     tokens = made.tokenize("a red apple")
-    ours = made.encoders["gemma3_12b"].network.get_decoder().embed_tokens(torch.tensor([tokens["gemma3_12b"].ids]))
+    network = made.encoders["gemma3_12b"].loaded.network
+    ours = network.get_decoder().embed_tokens(torch.tensor([tokens["gemma3_12b"].ids]))
     assert torch.allclose(ours, model.model.embed_tokens(torch.tensor([tokens["gemma3_12b"].ids])), atol=1e-5)
 
 

@@ -7,10 +7,10 @@ Facts: the config of hunyuanvideo-community/HunyuanVideo; the recipe equals diff
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ...family import Family, Inputs, LatentFormat
-from ...text.families import LANGUAGE_FAMILIES
+from ...text.facts import EncoderFacts, states_of_language_model
 from ..encoders import CLIP_L
 from .networks import TRANSFORMER
 from .vae_networks import VAE
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from ...control import Control
     from ...sampling.model_sampling import ModelSampling
 
+TEMPLATE: Final = (
+    "<|start_header_id|>system<|end_header_id|>\n\nDescribe the video by detailing the following aspects: "
+    "1. The main content and theme of the video."
+    "2. The color, shape, size, texture, quantity, text, and spatial relationships of the objects."
+    "3. Actions, events, behaviors temporal relationships, physical movement changes of the objects."
+    "4. background environment, light, style and atmosphere."
+    "5. camera angles, movements, and transitions used in the video:<|eot_id|>"
+    "<|start_header_id|>user<|end_header_id|>\n\n"
+)
+"""Template before the prompt: 95 tokens, whose states are dropped."""
 DEFAULT_GUIDANCE = 6.0
 """Told to the network where no FluxGuidance says another."""
 
@@ -109,11 +119,22 @@ HUNYUAN_VIDEO = Family(
     networks=(TRANSFORMER, VAE, CLIP_L),
     files={"vae": ("hunyuan_video_vae_bf16.safetensors",)},
     latent=LatentFormat(channels=16, downscale=8, scale=0.476986, patch=2, frames=4),
-    encoders=(),
-    text="hunyuan_video",
-    repos=LANGUAGE_FAMILIES["hunyuan_video"].recipes[0].repos,
+    encoders=(
+        EncoderFacts(
+            "llama",
+            models=("llama",),
+            layers=(-3,),
+            masked=True,
+            limit=256 + 95,
+            drop=95,
+            before=TEMPLATE,
+            after="<|eot_id|>",
+            repos=("hunyuanvideo-community/HunyuanVideo",),
+        ),
+        EncoderFacts("clip_l", kind="clip", folder="text_encoder_2", pad_to=77, limit=77),
+    ),
     sampling=sampling,
-    encode=LANGUAGE_FAMILIES["hunyuan_video"].encode,
+    encode=states_of_language_model(pooled={"clip_l": "pooled_output"}),
     prepare=prepare,
     call=call,
     prepare_hint=prepare_hint,

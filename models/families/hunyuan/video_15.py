@@ -9,10 +9,10 @@ channels beside the state (its latent, and 1 where a frame is given) and as the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ...family import Family, Inputs, LatentFormat
-from ...text.families import LANGUAGE_FAMILIES
+from ...text.facts import EncoderFacts, states_of_language_model
 from ..encoders import BYT5
 from . import video
 from .networks import TRANSFORMER_15
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...sampling.model_sampling import ModelSampling
+
+TEMPLATE: Final = (
+    "<|im_start|>system\nYou are a helpful assistant. Describe the video by detailing the following aspects:"
+    "         1. The main content and theme of the video."
+    "         2. The color, shape, size, texture, quantity, text, and spatial relationships of the objects."
+    "         3. Actions, events, behaviors temporal relationships, physical movement changes of the objects."
+    "         4. background environment, light, style and atmosphere."
+    "         5. camera angles, movements, and transitions used in the video.<|im_end|>\n<|im_start|>user\n"
+)
+"""Template before the prompt, 108 tokens whose states are dropped.
+
+The blanks that indent diffusers' source are tokens of it.
+"""
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
@@ -123,11 +136,27 @@ HUNYUAN_VIDEO_15 = Family(
     networks=(TRANSFORMER_15, VAE_15, BYT5, SIGLIP),
     files={"vae": ("hunyuanvideo15_vae_fp16.safetensors",)},
     latent=LatentFormat(channels=32, downscale=16, scale=1.03682, frames=4),
-    encoders=(),
-    text="hunyuan_video_15",
-    repos=LANGUAGE_FAMILIES["hunyuan_video_15"].recipes[0].repos,
+    encoders=(
+        EncoderFacts(
+            "qwen25_7b",
+            models=("qwen2_5_vl", "qwen2_5_vl_text"),
+            layers=(-3,),
+            masked=True,
+            limit=1000 + 108,
+            drop=108,
+            before=TEMPLATE,
+            after="<|im_end|>\n<|im_start|>assistant\n",
+            blank=" ",
+            repos=(
+                "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v",
+                "hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-720p_t2v",
+                "Qwen/Qwen-Image",
+            ),
+        ),
+        EncoderFacts("byt5_small", kind="byt5", folder="text_encoder_2", limit=256, quoted=True),
+    ),
     sampling=sampling,
-    encode=LANGUAGE_FAMILIES["hunyuan_video_15"].encode,
+    encode=states_of_language_model(second={"byt5_small": "conditioning_byt5small"}),
     prepare=prepare,
     call=call,
     prepare_hint=video.prepare_hint,

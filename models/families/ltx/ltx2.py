@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ...family import Family, Inputs, LatentFormat
-from ...text.families import Recipe
+from ...text.facts import EncoderFacts
 from . import video
 from .networks2 import AUDIO_VAE, CONNECTORS, TRANSFORMER, VAE, VOCODER, WIDER_VOCODER
 from .vae_networks import CELL, CHANNELS, FRAMES
@@ -21,12 +21,21 @@ from .vae_networks import CELL, CHANNELS, FRAMES
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ...text.encoder import Encoder, Tokens
+    from ...text.encoder import Encoder
+    from ...text.tokens import Tokens
 
 Shapes = Sequence[Sequence[int]]
 """Of the clip's latent and the sound's, without the batch."""
 DEFAULT_FPS = 24.0
-GEMMA = Recipe(name="gemma3_12b", kinds=("gemma3", "gemma3_text"), layers=(), limit=1024, repos=("Lightricks/LTX-2",))
+GEMMA = EncoderFacts(
+    "gemma3_12b",
+    models=("gemma3", "gemma3_text"),
+    layers=(),
+    masked=True,
+    limit=1024,
+    strip=True,
+    repos=("Lightricks/LTX-2",),
+)
 """How its language model is read: all states, as many as it has."""
 
 
@@ -139,6 +148,13 @@ LTX2 = Family(
     title="LTX-2",
     networks=(TRANSFORMER, VAE, AUDIO_VAE, VOCODER, WIDER_VOCODER, CONNECTORS),
     files={"vae": ("ltx-2-video-vae.safetensors",)},
+    not_loaded={
+        "vision_model_": "the vision tower (not loaded)",
+        "multi_modal_projector_": "the vision tower (not loaded)",
+        "video_embeddings_connector_": "text connectors (not in this model)",
+        "audio_embeddings_connector_": "text connectors (not in this model)",
+        "text_embedding_projection_": "text connectors (not in this model)",
+    },
     latent=LatentFormat(channels=CHANNELS, downscale=CELL, frames=FRAMES),
     encoders=(),
     repos=("Lightricks/LTX-2",),

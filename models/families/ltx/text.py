@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ...loaded import Loaded
 from ...loading.header_values import LoadError
 from ...loading.networks import build
-from ...text.encoder import TextEncoder, Tokens
-from ...text.language import LanguageEncoder
+from ...text.encoder import Encoder, TextEncoder
 from .ltx2 import GEMMA, LTX2
 
 if TYPE_CHECKING:
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from ...loading.place import Place
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class JoinedEncoder(LanguageEncoder):
-    """A language model with LTX-2's connectors behind it. A prompt is read as it is, without a template."""
+@dataclass(frozen=True, eq=False)
+class Connectors:
+    """Make what the diffusion network reads of the states of all layers of Gemma 3."""
 
-    connectors: Any
-
-    def tokenize(self, text: str) -> Tokens:
-        return super().tokenize(text.strip())
+    loaded: Loaded
+    layers: int
+    limit: int
+    """Tokens that they read."""
 
     @torch.no_grad()
-    def states(self, tokens: Tokens) -> Tensor:
-        """What the network reads, for clip and sound side by side: float32 [1, limit, D + E] on the CPU.
+    def __call__(self, states: Tensor) -> Tensor:
+        """States [1, T, layers * D] to those for video and audio, concatenated: float32 [1, limit, V + A] on the CPU.
 
-        diffusers pads before the prompt. What is padded is seen by nothing and the connectors put the prompt first, so
-        padding behind it gives the same.
+        diffusers pads before the prompt. The padding is masked and the connectors put the prompt first, so padding
+        behind it gives the same.
         """
-        layers = len(self.recipe.layers)
-        read = super().states(tokens).unflatten(2, (layers, -1)).transpose(2, 3)
-        weight = next(self.connectors.parameters())
+        read = states.unflatten(2, (self.layers, -1)).transpose(2, 3)
         padded = read.new_zeros(1, self.limit, *read.shape[2:])
         padded[:, : read.shape[1]] = read
-        mask = (torch.arange(self.limit, device=weight.device) < read.shape[1]).long()[None]
-        clip, sound, _ = self.connectors(padded.to(weight), mask, padding_side="right")
-        return torch.cat([clip, sound], -1).float().cpu()
+        with self.loaded.resident() as network:
+            weight = next(network.parameters())
+            mask = (torch.arange(self.limit, device=weight.device) < read.shape[1]).long()[None]
+            video, audio, _ = network(padded.to(weight), mask, padding_side="right")
+        return torch.cat([video, audio], -1).float().cpu()
 
 
 def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, str]) -> TextEncoder:
@@ -58,14 +58,15 @@ def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, s
     Raises:
         LoadError: they do not fit.
     """
-    network = build(connectors, place.device, place.dtype)
+    loaded = Loaded(build(connectors, place.device, place.dtype), place.device, place.dtype, names[1])
     width, count = llm.loaded.network.config.get_text_config().hidden_size, llm.facts.layers + 1
-    config: Any = network.config
+    config: Any = loaded.config
     if (config.caption_channels, config.text_proj_in_factor) != (width, count):
         raise LoadError(
             f"{names[0]} has {count} states of {width} numbers a token, {names[1]} reads "
             f"{config.text_proj_in_factor} of {config.caption_channels}: it wants Gemma 3 12B"
         )
-    recipe = replace(GEMMA, layers=(*range(count - 1), -1))
-    encoder: Any = JoinedEncoder(llm.loaded.network, llm, recipe, connectors=network)
-    return TextEncoder(LTX2, {recipe.name: encoder}, names[0])
+    facts, limit = replace(GEMMA, layers=(*range(count - 1), -1)), min(GEMMA.limit, llm.facts.context)
+    connector = Connectors(loaded, count, limit)
+    encoder = Encoder(facts, llm.loaded, llm.tokenizer, limit, source=llm, writes=True, connector=connector)
+    return TextEncoder(LTX2, {facts.name: encoder}, names[0])

@@ -13,7 +13,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...family import EncoderFacts, Family, Inputs, LatentFormat
+from ...family import Family, Inputs, LatentFormat
+from ...text.facts import EncoderFacts
 from ..encoders import T5
 from .networks import TRANSFORMER, UPSCALER, UPSCALER_2, unite
 from .vae_networks import CELL, CHANNELS, FRAMES, VAE
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from ...control import Control
     from ...sampling.model_sampling import ModelSampling
-    from ...text.encoder import Encoder, Tokens
+    from ...text.encoder import Encoder
+    from ...text.tokens import Tokens
 
 DEFAULT_FPS = 25.0
 """Frames a second where the graph says none."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...family import Family, Inputs, LatentFormat
+from ...text.facts import EncoderFacts, states_of_language_model
 from ..ltx.ltx2 import joined, separated
 from . import layout as rows_of
 from .networks import AUDIO_VAE, CELL, CHANNELS, FRAMES, TRANSFORMER, VAE
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...sampling.model_sampling import ModelSampling
-    from ...text.encoder import Encoder, Tokens
 
 SOUND_CHANNELS: Final = 32
 GIVEN: Final = 0.999
@@ -34,11 +34,6 @@ def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelS
     from ...sampling.joint_flow import JointFlow
 
     return JointFlow(shift=float(scheduler.get("shift", 12.0)))
-
-
-def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """Text is encoded by the family's :data:`..text.families.LANGUAGE_FAMILIES`."""
-    raise ValueError("MiniMax-H3's text encoder is loaded with CLIPLoader, type minimax")
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
@@ -192,14 +187,34 @@ MINIMAX_H3 = Family(
     title="MiniMax-H3",
     networks=(TRANSFORMER, VAE, AUDIO_VAE),
     latent=LatentFormat(channels=CHANNELS, downscale=CELL, patch=2, frames=FRAMES),
-    encoders=(),
+    clip_type="minimax",
+    encoders=(
+        EncoderFacts(
+            "qwen3vl_32b",
+            models=("qwen3_vl",),
+            layers=(50,),
+            before_norm=True,
+            masked=True,
+            limit=32768,
+            blank=" ",
+            spelled=(
+                "<d>",
+                "</d>",
+                "<|cutoff|>",
+                "<|lyrics_start|>",
+                "<|lyrics_end|>",
+                "<|caption_start|>",
+                "<|caption_end|>",
+            ),
+            repos=("MiniMaxAI/MiniMax-H3",),
+        ),
+    ),
     repos=("MiniMaxAI/MiniMax-H3",),
     sampling=sampling,
-    encode=encode,
+    encode=states_of_language_model(),
     prepare=prepare,
     call=call,
     token_times=True,
     joint=True,
     recommend=recommend,
-    text="minimax",
 )

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from ...llm.vision import check_sight
-from ...text.language import LanguageEncoder
 from .layout import CLIP, TEXT
 
 if TYPE_CHECKING:
-    from ...text.encoder import TextEncoder
+    from ...text.encoder import Encoder, TextEncoder
 
 RATE: Final = 2
 """Frames a second that the encoder sees of a video of 24."""
@@ -44,7 +43,7 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
         ValueError: this is no text encoder of MiniMax-H3.
     """
     encoder = next(iter(clip.encoders.values()), None)
-    if clip.family.id != "minimax" or not isinstance(encoder, LanguageEncoder):
+    if clip.family.id != "minimax_h3" or encoder is None:
         raise ValueError(f"{clip.name} is no text encoder of MiniMax-H3: load it with CLIPLoader, type minimax")
     tokens = clip.tokenize(prompt)
     seen = [one for one in shown if one.kind == "Picture" or one.frames is not None]
@@ -55,25 +54,25 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
         line.add(one)
     [own] = tokens.values()
     line.text(own.ids)
-    ids = torch.tensor([line.ids], device=encoder.source.loaded.device)
+    ids = torch.tensor([line.ids], device=encoder.loaded.device)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if seen:
         inputs |= {k: v.to(ids.device) for k, v in line.pixels().items()}
         inputs["mm_token_type_ids"] = torch.tensor([line.types], device=ids.device)
-    with encoder.adapted():
-        states = encoder.read(encoder.network.model, **inputs)
+    with encoder.running() as network:
+        states = encoder.read(network.model, **inputs)
     return [[states, {"token_kinds": torch.tensor(line.kinds)}]]
 
 
 class _Line:
     """The tokens of what is given and of the prompt, as they come."""
 
-    def __init__(self, encoder: LanguageEncoder) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self.ids: list[int] = []
         self.kinds: list[int] = []
         self.types: list[int] = []
         """transformers' own kinds: text, picture, video."""
-        self._llm = encoder.source
+        self._llm = encoder.llm
         self._counts: dict[str, int] = {}
         self._pixels: dict[str, list[Tensor]] = {}
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...family import EncoderFacts, Family, Inputs, LatentFormat
+from ...family import Family, Inputs, LatentFormat
+from ...text.facts import EncoderFacts
 from ..encoders import CLIP_VISION, UMT5
 from .forward import forward
 from .networks import TRANSFORMER
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...sampling.model_sampling import ModelSampling
-    from ...text.encoder import Encoder, Tokens
+    from ...text.encoder import Encoder
+    from ...text.tokens import Tokens
 
 UMT5_FILES = ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")
 TEXT_TOKENS = 512
