@@ -121,16 +121,16 @@ def audio_concat(audio1: Audio, audio2: Audio, direction: Literal["after", "befo
     from pipegraph.models.media.sound import resampled
 
     rate = max(int(audio["sample_rate"]) for audio in (audio1, audio2))
-    one, two = (resampled(a["waveform"], int(a["sample_rate"]), rate) for a in (audio1, audio2))
-    shape = [max(a, b) for a, b in zip(one.shape[:2], two.shape[:2], strict=True)]
-    for wave in (one, two):
+    first, second = (resampled(a["waveform"], int(a["sample_rate"]), rate) for a in (audio1, audio2))
+    shape = [max(a, b) for a, b in zip(first.shape[:2], second.shape[:2], strict=True)]
+    for wave in (first, second):
         if any(size not in (1, wanted) for size, wanted in zip(wave.shape[:2], shape, strict=True)):
             raise ValueError(
-                f"audio of {one.shape[0]} items with {one.shape[1]} channels and of {two.shape[0]} items with "
-                f"{two.shape[1]} channels cannot be joined"
+                f"audio of {first.shape[0]} items with {first.shape[1]} channels and of {second.shape[0]} items with "
+                f"{second.shape[1]} channels cannot be joined"
             )
-    one, two = (wave.expand(*shape, -1) for wave in (one, two))
-    pair = (one, two) if direction == "after" else (two, one)
+    first, second = (wave.expand(*shape, -1) for wave in (first, second))
+    pair = (first, second) if direction == "after" else (second, first)
     return {"waveform": torch.cat(pair, -1), "sample_rate": rate}
 
 
@@ -143,6 +143,6 @@ def _save(
     wave, now = audio["waveform"], datetime.now()
     for i in range(max(1, len(wave))):
         name = _file_name(prefix, 0, 0, i, now, kind)
-        one = {**audio, "waveform": wave[i : i + 1]}
-        data = encode(one, kind, quality, metadata(ctx.reproduce, i, len(wave)), ctx.warn)
+        item = {**audio, "waveform": wave[i : i + 1]}
+        data = encode(item, kind, quality, metadata(ctx.reproduce, i, len(wave)), ctx.warn)
         yield Saved(ctx.write(name, data, temporary=temporary), kind="audio", temporary=temporary)
