@@ -169,8 +169,10 @@ class Op(Generic[S]):
         name = name or _environment().get(self.name)
         if not name:
             return None
-        backend = backends(self.name)[_known(self.name, name)]
+        backend = backends(self.name)[_known(self.name, name.removesuffix("?"))]
         if reason := backend.verdict(signature):
+            if name.endswith("?"):
+                return None
             raise KernelError(f"{self.name}: back end `{name}` was asked for but cannot serve: {reason}")
         return backend
 
@@ -227,11 +229,12 @@ def backends(op: str) -> Mapping[str, Backend[Any]]:
 def use(choices: str = "", /, **by_op: str) -> Iterator[None]:
     """Choose back ends inside a ``with``: ``use("attention=torch,linear=torch")`` or ``use(attention="torch")``.
 
-    Holds for the current thread (context) only and goes back to what was before; other ops stay as they were.
+    Holds for the current thread (context) only and goes back to what was before; other ops stay as they were. A name
+    with a question mark behind (``torch?``) is a wish: a call that the back end cannot serve goes to another one.
     """
     chosen = parse(choices) | by_op
     for op, name in chosen.items():
-        _known(op, name)
+        _known(op, name.removesuffix("?"))
     with holding(_using, {**_using.get(), **chosen}):
         yield
 
@@ -289,6 +292,7 @@ def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
     asked, origin = _using.get().get(op), "use()"
     if not asked:
         asked, origin = _environment().get(op), VARIABLE
+    asked = asked and asked.removesuffix("?")
     best = found[asked] if asked else _ops[op]._best(signature)
     for b in sorted(found.values(), key=lambda b: (b is not best, -b.rank(signature), b.name)):
         reason = b.verdict(signature)

@@ -139,10 +139,10 @@ def preview(boxes: Sequence[Box], width: int, height: int, background: Image | N
     factor = min(1.0, _LONGEST / max(size))
     size = (max(1, round(size[0] * factor)), max(1, round(size[1] * factor)))
     if background is None:
-        made = Image.new("RGB", size, (32, 32, 32))
+        canvas = Image.new("RGB", size, (32, 32, 32))
     else:
-        made = ImageEnhance.Brightness(background.convert("RGB").resize(size, Image.Resampling.LANCZOS)).enhance(0.25)
-    draw, font = ImageDraw.Draw(made), ImageFont.load_default(max(10, size[1] // 64))
+        canvas = ImageEnhance.Brightness(background.convert("RGB").resize(size, Image.Resampling.LANCZOS)).enhance(0.25)
+    draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(max(10, size[1] // 64))
     for number, box in enumerate(boxes, 1):
         left, right = (round(v / width * size[0]) for v in (box.x, box.x + box.width))
         top, bottom = (round(v / height * size[1]) for v in (box.y, box.y + box.height))
@@ -150,15 +150,15 @@ def preview(boxes: Sequence[Box], width: int, height: int, background: Image | N
         draw.rectangle((left, top, right, bottom), outline=colour, width=2)
         words = " ".join(filter(None, (f'"{box.text}"' if box.text else "", box.desc)))
         _write(draw, font, f"{number:02} {words}".strip(), (left + 4, top + 4, right - 4, bottom), colour)
-    return made
+    return canvas
 
 
 def drawn(image: Image, boxes: Sequence[Mapping[str, Any]]) -> Image:
     """An image with boxes of a detector: their frames, and label and score where they have them."""
     from PIL import ImageDraw, ImageFont
 
-    made, font = image.copy(), ImageFont.load_default(max(10, image.height // 48))
-    draw = ImageDraw.Draw(made)
+    canvas, font = image.copy(), ImageFont.load_default(max(10, image.height // 48))
+    draw = ImageDraw.Draw(canvas)
     labels = list(dict.fromkeys(str(box.get("label")) for box in boxes))
     for box in sorted(boxes, key=lambda box: float(box.get("score", 1.0))):
         x, y, wide, high = _numbers([box.get(name) for name in _SIDES], 4)
@@ -168,7 +168,7 @@ def drawn(image: Image, boxes: Sequence[Mapping[str, Any]]) -> Image:
         if label:
             score = f" {float(box['score']):.2f}" if "score" in box else ""
             draw.text((x + 4, y + 4), f"{label}{score}", colour, font)
-    return made
+    return canvas
 
 
 def _write(draw: ImageDraw, font: Font, text: str, place: tuple[int, int, int, int], colour: tuple[int, ...]) -> None:

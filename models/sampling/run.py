@@ -99,7 +99,7 @@ def sample(
     if guider.model.patches and sampler.blockwise:
         raise ValueError(
             "clips that are made block by block have an attention of their own: leave out "
-            "SlidingTileAttention and ScaleROPE"
+            "SlidingTileAttention, ScaleROPE and ModelAttentionBackend"
         )
     found = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.

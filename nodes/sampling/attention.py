@@ -1,13 +1,13 @@
-"""Sparse attention: faster, with different results."""
+"""Which code computes attention, and sparse attention: faster, with different results."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import node
+from pipegraph.runtime.node import RunContext, node
 
 from ..wire import Model
 
@@ -45,3 +45,31 @@ def sliding_tile_attention(
     tiles = SlidingTiles.of(model.loaded.network, tile, window)
     others = tuple(p for p in model.patches if not isinstance(p, SlidingTiles))
     return replace(model, patches=(*others, tiles))
+
+
+_BACKENDS: Final = {"comfy kitchen attention": "comfy-kitchen", "pytorch attention": "torch"}
+
+
+@node("ModelAttentionBackend", category="advanced/model", output="model")
+def model_attention_backend(
+    model: Model,
+    ctx: RunContext,
+    attention: Literal["comfy kitchen attention", "pytorch attention"] = "pytorch attention",
+) -> Model:
+    """Choose which code computes the attention of a model.
+
+    Calls that it cannot serve go to the usual one; the run record says which were used. `--kernels` comes first.
+
+    Args:
+        model: Model to change.
+        attention: comfy kitchen attention is in 8-bit integers, with other results, and needs a CUDA GPU.
+    """
+    from pipegraph.kernels.dispatch import backends
+    from pipegraph.models.patches.attention_backend import AttentionBackend
+
+    name = _BACKENDS[attention]
+    if missing := backends("attention")[name].missing():
+        ctx.warn(f"{attention} cannot be used ({missing}): the usual attention is")
+        return model
+    others = tuple(p for p in model.patches if not isinstance(p, AttentionBackend))
+    return replace(model, patches=(*others, AttentionBackend(name)))

@@ -52,6 +52,12 @@ class _CheckpointLoaderSimple(Node):
     MODEL: Output[L['MODEL']]
     CLIP: Output[L['CLIP']]
     VAE: Output[L['VAE']]
+class _ColorToRGBInt(Node):
+    rgb_int: Output[L['INT']]
+    hex: Output[L['STRING']]
+    alpha: Output[L['FLOAT']]
+class _ColorTransfer(Node, Output[L['IMAGE']]):
+    image: Output[L['IMAGE']]
 class _ComfyAndNode(Node, Output[L['BOOLEAN']]):
     BOOLEAN: Output[L['BOOLEAN']]
 class _ComfyMathExpression(Node):
@@ -134,10 +140,14 @@ class _EmptySD3LatentImage(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _ExponentialScheduler(Node, Output[L['SIGMAS']]):
     SIGMAS: Output[L['SIGMAS']]
+class _FeatherMask(Node, Output[L['MASK']]):
+    MASK: Output[L['MASK']]
 class _Flux2Scheduler(Node, Output[L['SIGMAS']]):
     SIGMAS: Output[L['SIGMAS']]
 class _FluxGuidance(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
+class _FluxKontextImageScale(Node, Output[L['IMAGE']]):
+    IMAGE: Output[L['IMAGE']]
 class _FluxKontextMultiReferenceLatentMethod(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
 class _GetImageSize(Node):
@@ -155,6 +165,8 @@ class _HunyuanVideo15ImageToVideo(Node):
     negative: Output[L['CONDITIONING']]
     latent: Output[L['LATENT']]
 class _ImageBatch(Node, Output[L['IMAGE']]):
+    IMAGE: Output[L['IMAGE']]
+class _ImageBlend(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageBlur(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
@@ -308,6 +320,8 @@ class _MiniMaxH3ReferenceToVideo(Node):
     LATENT: Output[L['LATENT']]
 class _MiniMaxH3SigmaShift(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _ModelAttentionBackend(Node, Output[L['MODEL']]):
+    model: Output[L['MODEL']]
 class _ModelSamplingAuraFlow(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _ModelSamplingFlux(Node, Output[L['MODEL']]):
@@ -362,6 +376,8 @@ class _ReplaceVideoLatentFrames(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
 class _RescaleCFG(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _ResizeAndPadImage(Node, Output[L['IMAGE']]):
+    IMAGE: Output[L['IMAGE']]
 class _ResizeImageMaskNode(Node, Output[L['IMAGE', 'MASK']]):
     resized: Output[L['IMAGE', 'MASK']]
 class _ResolutionSelector(Node):
@@ -459,6 +475,8 @@ class _TextGenerate(Node):
     thinking_begun: Output[L['BOOLEAN']]
 class _TextGenerateLTX2Prompt(Node, Output[L['STRING']]):
     generated_text: Output[L['STRING']]
+class _ThresholdMask(Node, Output[L['MASK']]):
+    MASK: Output[L['MASK']]
 class _Tokenize(Node):
     tokens: Output[L['TOKENS']]
     count: Output[L['INT']]
@@ -870,6 +888,39 @@ class Graph(Builder):
 
         Args:
             ckpt_name: A folder in diffusers layout, a single file, `org/name` in the local hub cache, or `embedded/...`.
+        """
+    def ColorToRGBInt(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        color: str | Path | Output[L['COLOR', 'STRING', 'COMBO']] | Input,
+    ) -> _ColorToRGBInt:
+        """Give a color as the number 0xRRGGBB, as EmptyImage takes it.
+
+        Args:
+            color: Color as #rrggbb or #rrggbbaa.
+        """
+    def ColorTransfer(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image_target: Output[L['IMAGE']] | Input,
+        image_ref: None | Output[L['IMAGE']] | Input = ...,
+        method: L['reinhard_lab', 'mkl_lab', 'histogram'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        source_stats: L['per_frame', 'uniform', 'target_frame'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        strength: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _ColorTransfer:
+        """Give images the colors of reference images; transparency stays.
+
+        Args:
+            image_target: Images to change.
+            image_ref: Images with the wanted colors; if missing, nothing changes.
+            method: reinhard_lab: mean and deviation in L*a*b*; mkl_lab: mean and covariance; histogram: levels of R, G, B.
+            source_stats: per_frame matches each image alone, to its own reference image; uniform changes all alike, by the statistics of all; target_frame changes all alike, by those of one.
+            source_stats.target_index: Which one.
+            strength: 0 changes nothing, 1 takes all of the colors.
         """
     def ComfyAndNode(
         self,
@@ -1458,6 +1509,26 @@ class Graph(Builder):
             sigma_max: The first sigma.
             sigma_min: The last sigma before 0.
         """
+    def FeatherMask(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        mask: Output[L['MASK']] | Input,
+        left: int | Output[L['INT']] | Input = ...,
+        top: int | Output[L['INT']] | Input = ...,
+        right: int | Output[L['INT']] | Input = ...,
+        bottom: int | Output[L['INT']] | Input = ...,
+    ) -> _FeatherMask:
+        """Let a mask fade out towards its edges.
+
+        Args:
+            mask: Mask to change.
+            left: Over how many pixels it fades at the left edge.
+            top: Likewise at the top.
+            right: Likewise at the right edge.
+            bottom: Likewise at the bottom.
+        """
     def Flux2Scheduler(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -1487,6 +1558,18 @@ class Graph(Builder):
         Args:
             conditioning: Conditioning to change.
             guidance: Higher follows the prompt more closely.
+        """
+    def FluxKontextImageScale(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image: Output[L['IMAGE']] | Input,
+    ) -> _FluxKontextImageScale:
+        """Scale images (Lanczos) to the size of about one megapixel that FLUX.1 Kontext knows and whose shape is nearest.
+
+        Args:
+            image: Images to scale; cut at the center to the new shape.
         """
     def FluxKontextMultiReferenceLatentMethod(
         self,
@@ -1586,6 +1669,24 @@ class Graph(Builder):
         Args:
             image1: First images.
             image2: Images that follow.
+        """
+    def ImageBlend(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image1: Output[L['IMAGE']] | Input,
+        image2: Output[L['IMAGE']] | Input,
+        blend_factor: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        blend_mode: L['normal', 'multiply', 'screen', 'overlay', 'soft_light', 'difference'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _ImageBlend:
+        """Blend two images. The second one is scaled (bicubic) and cut at the center to the size of the first.
+
+        Args:
+            image1: Image below.
+            image2: Image above.
+            blend_factor: Opacity of the result on the image below.
+            blend_mode: How both are combined, as in W3C's compositing; difference is the image below less the one above.
         """
     def ImageBlur(
         self,
@@ -2771,6 +2872,22 @@ class Graph(Builder):
             shift_video: a in sigma = a t / (1 + (a - 1) t) of the video: above 1 puts more steps at high noise.
             shift_audio: The same for audio.
         """
+    def ModelAttentionBackend(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        attention: L['comfy kitchen attention', 'pytorch attention'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _ModelAttentionBackend:
+        """Choose which code computes the attention of a model.
+
+        Calls that it cannot serve go to the usual one; the run record says which were used. `--kernels` comes first.
+
+        Args:
+            model: Model to change.
+            attention: comfy kitchen attention is in 8-bit integers, with other results, and needs a CUDA GPU.
+        """
     def ModelSamplingAuraFlow(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3169,6 +3286,26 @@ class Graph(Builder):
         Args:
             model: Model to patch; at cfg 1 nothing changes.
             multiplier: Blend factor: 0 none, 1 full.
+        """
+    def ResizeAndPadImage(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image: Output[L['IMAGE']] | Input,
+        target_width: int | Output[L['INT']] | Input = ...,
+        target_height: int | Output[L['INT']] | Input = ...,
+        padding_color: L['white', 'black'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        interpolation: L['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos'] | Output[L['COMBO', 'STRING']] | Input = ...,
+    ) -> _ResizeAndPadImage:
+        """Scale images to fit into a size, and fill the rest with a color on both sides.
+
+        Args:
+            image: Images to scale; their aspect ratio is kept.
+            target_width: Width of the result in pixels.
+            target_height: Height of the result in pixels.
+            padding_color: Color of the rest; transparency becomes opaque there with white, transparent with black.
+            interpolation: How new pixels are made of old ones.
         """
     def ResizeImageMaskNode(
         self,
@@ -3999,6 +4136,20 @@ class Graph(Builder):
             use_default_template: Use the system prompt and the model's chat template; else continue the plain request.
             mtp: Multi-token prediction heads; none are loaded, so both values are the same.
             system_prompt: System prompt, instead of the built-in one.
+        """
+    def ThresholdMask(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        mask: Output[L['MASK']] | Input,
+        value: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _ThresholdMask:
+        """Make a mask black and white.
+
+        Args:
+            mask: Mask to change.
+            value: What is above it becomes 1, the rest 0.
         """
     def Tokenize(
         self,

@@ -83,6 +83,17 @@ def test_explicit_choice_that_cannot_serve_says_why(others: None) -> None:
         pass
 
 
+def test_a_wish_gives_way_where_it_cannot_be_met(others: None) -> None:
+    long = torch.ones(1, 1, 4, 8)
+    with use(attention="marked?"):
+        attention(Q, Q, Q)
+        assert torch.allclose(attention(long, long, long), long)
+        assert explain("attention")[0].backend == "marked"
+    assert CALLS == ["marked"]
+    with pytest.raises(KernelError, match="no back end `tosch`"), use(attention="tosch?"):
+        pass
+
+
 def test_automatic_choice_never_lowers_the_numerics_class(others: None) -> None:
     attention(Q, Q, Q)
     assert CALLS == []
