@@ -19,7 +19,7 @@ Kind = Literal["layer", "rms"]
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     dtype: torch.dtype
@@ -44,7 +44,7 @@ def ada_norm(
         shift: Float, (B, N), or anything that broadcasts to (B, S, N); none is 0.
         scale: Likewise.
         eps: Added to the variance (mean square for ``rms``).
-        kind: ``layer`` takes the mean off first.
+        kind: ``layer`` subtracts the mean first.
         backend: Name of the back end to use.
 
     Returns:
@@ -58,7 +58,7 @@ def ada_norm(
 
 
 def _rows(t: Tensor | None) -> Tensor | None:
-    """(B, N) -> (B, 1, N)"""
+    """Insert the sequence axis: (B, N) -> (B, 1, N)."""
     return t[:, None] if t is not None and t.ndim == 2 else t
 
 
@@ -88,7 +88,7 @@ def reference(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float,
 
 
 def fused(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind) -> Tensor:
-    """torch's own norms; in float32 where another rounding would be added."""
+    """PyTorch's norms; in float32 where another rounding would be added."""
     wide = x.float() if x.dtype.itemsize == 2 else x
     norm = torch.nn.functional.layer_norm if kind == "layer" else torch.nn.functional.rms_norm
     y = norm(wide, x.shape[-1:], eps=eps)
@@ -106,7 +106,7 @@ def _triton(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, k
 
 
 class GateSignature(NamedTuple):
-    """What a back end of ``gate_add`` may decide on."""
+    """Signature of a call of ``gate_add``, for the choice of a back end."""
 
     x: tuple[int, ...]
     dtype: torch.dtype
@@ -115,7 +115,7 @@ class GateSignature(NamedTuple):
 
 
 def gate_add(x: Tensor, y: Tensor, gate: Tensor, *, backend: str | None = None) -> Tensor:
-    """x + y * gate, rounded once.
+    """Compute x + y * gate, rounded once.
 
     Args:
         x: (B, S, N), float, any strides.

@@ -25,7 +25,7 @@ from .dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on. Shapes are (B, H, S, D)."""
+    """Signature of a call, for the choice of a back end. Shapes are (B, H, S, D)."""
 
     q: tuple[int, ...]
     k: tuple[int, ...]
@@ -98,10 +98,10 @@ def attention(
         q: (B, Hq, Sq, D), float, any strides.
         k: (B, Hkv, Skv, D), the dtype of q; Hq is a multiple of Hkv, and query head i uses key head i // (Hq / Hkv).
         v: (B, Hkv, Skv, Dv), the dtype of q.
-        mask: bool, true = attend; broadcasts to (B, Hq, Sq, Skv). A float mask is refused: that is a bias.
+        mask: bool, true = attend; broadcasts to (B, Hq, Sq, Skv). A float mask is an error: that is a bias.
         bias: float, added to the scaled scores; broadcasts likewise. -inf hides a key.
         causal: query i sees keys up to i + Skv - Sq: the last query sees all keys.
-        window: with ``causal``, how many keys a query sees at most, its own included.
+        window: with ``causal``, the most keys a query attends to, including its own.
         scale: D ** -0.5 by default.
         softcap: Bound of the scaled scores, before the bias.
         sinks: (Hq,), float: one more score for every row of a head, with the value 0.
@@ -113,7 +113,7 @@ def attention(
         (B, Hq, Sq, Dv) in the dtype of q.
 
     Raises:
-        KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
+        KernelError: invalid shapes, dtypes or flags, or a requested back end that does not support the call.
     """
     key = (
         q.shape,
@@ -189,7 +189,7 @@ def _describe(key: Any) -> Signature:
 
 
 def check_scores(softcap: float | None, sinks: tuple[tuple[int, ...], torch.dtype] | None, heads: int, op: str) -> None:
-    """Refuse a softcap or sinks (their shape and dtype) that make no sense; shared by the ops of this family."""
+    """Check softcap and sinks (shape and dtype); shared by the ops of this family."""
     if softcap is not None and not (0 < softcap < math.inf):
         raise KernelError(f"{op}: softcap is positive and finite, not {softcap}; without one it is None")
     if sinks and not (tuple(sinks[0]) == (heads,) and sinks[1].is_floating_point):
@@ -241,7 +241,7 @@ def _refuses_tma(s: Signature) -> str:
 
 
 def _triton_rank(s: Signature) -> float:
-    """Above torch (10) only for what torch's kernels do not fuse: they see dense masks for windows and the like."""
+    """Above torch (10) only where torch's kernels do not fuse: they need dense masks for windows and the like."""
     aligned = not s.causal or s.q[2] == s.k[2]
     fused = aligned and s.mask is None and s.bias is None and s.window is None and s.q[3] == s.v[3]
     return available.rank(8 if fused or s.dtype == torch.float32 else 12)

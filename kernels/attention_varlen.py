@@ -1,7 +1,7 @@
 """Attention of many sequences of different lengths without padding.
 
-The tokens of all sequences lie one after the other; ``cu_q`` and ``cu_k`` say where each begins. What a row computes is
-what ``attention`` computes for its sequence alone.
+The tokens of all sequences are concatenated; ``cu_q`` and ``cu_k`` hold their starts. A row gets the result of
+``attention`` for its sequence alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
-    """What a back end of ``attention_varlen`` may decide on. Shapes are (T, H, D)."""
+    """Signature of a call of ``attention_varlen``, for the choice of a back end. Shapes are (T, H, D)."""
 
     q: tuple[int, ...]
     k: tuple[int, ...]
@@ -100,7 +100,11 @@ def attention_varlen(
         cu_k: The same for k and v, ends with at most Tk.
         max_q: At least the length of the longest sequence in q.
         max_k: The same for k.
-        causal, window, scale, softcap, sinks: As in ``attention``, for each sequence.
+        causal: As in ``attention``, for each sequence.
+        window: As in ``attention``.
+        scale: As in ``attention``.
+        softcap: As in ``attention``.
+        sinks: As in ``attention``.
         return_lse: Give (output, log-sum-exp (Tq, Hq)).
         backend: Name of the back end to use.
 
@@ -108,7 +112,7 @@ def attention_varlen(
         (Tq, Hq, Dv) in the dtype of q.
 
     Raises:
-        KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
+        KernelError: invalid shapes, dtypes or flags, or a requested back end that does not support the call.
     """
     key = (
         q.shape,
@@ -189,7 +193,7 @@ def _one_by_one(
     return_lse: bool,
     options: dict[str, Any],
 ) -> Result:
-    """Each sequence by an ``attend`` for (B, H, S, D); reads the lengths, for which a GPU has to be waited for."""
+    """Run each sequence by an ``attend`` for (B, H, S, D); reads the lengths, which synchronizes a GPU."""
     starts_q, starts_k = cu_q.tolist(), cu_k.tolist()
     out = q.new_zeros(*q.shape[:2], v.shape[2])
     lse = q.new_empty(q.shape[:2], dtype=torch.float64 if q.dtype == torch.float64 else torch.float32)

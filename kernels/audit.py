@@ -1,11 +1,11 @@
-"""Strict mode: prove that no attention and no large matrix product goes round the kernel layer.
+"""Strict mode: check that no attention and no large matrix product bypasses the kernel layer.
 
-It watches what torch really launches, below every Python hook, and asks of each attention and matrix product whether
-a registered back end is among its callers; launches of Triton kernels are counted for the back end that made them:
+It watches the launches of torch below every Python hook, and checks for each attention and matrix product that a
+registered back end is among its callers; launches of Triton kernels count for the back end that made them:
 
-    with strict() as seen:
+    with strict() as launches:
         network(...)
-    assert seen.attention == 4
+    assert launches.attention == 4
 
 Slow; for tests.
 """
@@ -33,12 +33,12 @@ _PRODUCTS = frozenset(
 
 
 class Bypass(AssertionError):
-    """Launches went round the kernel layer."""
+    """Launches bypassed the kernel layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One attention or matrix product that torch was asked for."""
+    """One attention or matrix product of torch."""
 
     aten: str
     shapes: tuple[tuple[int, ...], ...]
@@ -50,8 +50,8 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Seen:
-    """What ran during an audit."""
+class Launches:
+    """Launches during an audit."""
 
     inside: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OPS, 0))
     """Calls of each op's back ends that launched something."""
@@ -67,31 +67,31 @@ class Seen:
 
 
 @contextmanager
-def strict(min_flops: int = 1) -> Iterator[Seen]:
+def strict(min_flops: int = 1) -> Iterator[Launches]:
     """Count what the layer launches; raise ``Bypass`` at the end if anything escaped it.
 
     Args:
         min_flops: Matrix products outside the layer below this many multiply-adds are let through.
     """
-    with audit(min_flops) as seen:
-        yield seen
-    if seen.escaped:
-        listed = "\n  ".join(map(str, dict.fromkeys(seen.escaped)))
-        raise Bypass(f"{len(seen.escaped)} launches went round the kernel layer:\n  {listed}")
+    with audit(min_flops) as launches:
+        yield launches
+    if launches.escaped:
+        listed = "\n  ".join(map(str, dict.fromkeys(launches.escaped)))
+        raise Bypass(f"{len(launches.escaped)} launches bypassed the kernel layer:\n  {listed}")
 
 
 @contextmanager
-def audit(min_flops: int = 1) -> Iterator[Seen]:
+def audit(min_flops: int = 1) -> Iterator[Launches]:
     """Like :func:`strict`, but only records what escaped."""
     codes = {b.fn.__code__: op for op in OPS for b in backends(op).values()}
     mode = _Watch(codes, min_flops)
     with mode, _triton_launches(mode):
-        yield mode.seen
+        yield mode.launches
 
 
 @contextmanager
 def _triton_launches(mode: _Watch) -> Iterator[None]:
-    """Let the watch see launches that torch does not know of."""
+    """Watch launches of Triton kernels, which torch does not see."""
     if available.missing() or available.interpreting():
         yield
         return
@@ -99,12 +99,12 @@ def _triton_launches(mode: _Watch) -> Iterator[None]:
 
     run = JITFunction.run
 
-    def seen(self: Any, *args: Any, **options: Any) -> Any:
+    def watched(self: Any, *args: Any, **options: Any) -> Any:
         out = run(self, *args, **options)
         mode.judge(f"triton {self.fn.__name__}", [a for a in args if isinstance(a, Tensor)])
         return out
 
-    JITFunction.run = seen
+    JITFunction.run = watched
     try:
         yield
     finally:
@@ -114,7 +114,7 @@ def _triton_launches(mode: _Watch) -> Iterator[None]:
 class _Watch(TorchDispatchMode):
     def __init__(self, codes: dict[CodeType, str], min_flops: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.codes, self.min_flops, self.seen = codes, min_flops, Seen()
+        self.codes, self.min_flops, self.launches = codes, min_flops, Launches()
         self.last: FrameType | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -133,13 +133,13 @@ class _Watch(TorchDispatchMode):
         while frame is not None:
             if op := self.codes.get(frame.f_code):
                 if frame is not self.last:  # several launches of one call count once
-                    self.seen.inside[op] += 1
+                    self.launches.inside[op] += 1
                     self.last = frame
                 return
             if not caller and frame.f_globals.get("__name__", "").partition(".")[0] != "torch":
                 caller = f"{frame.f_code.co_filename}:{frame.f_lineno}"
             frame = frame.f_back
-        self.seen.escaped.append(Launch(name, tuple(tuple(t.shape) for t in tensors), caller))
+        self.launches.escaped.append(Launch(name, tuple(tuple(t.shape) for t in tensors), caller))
 
 
 def _flat(args: Any) -> Iterator[Any]:

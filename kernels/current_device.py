@@ -1,5 +1,4 @@
-"""The current device of CUDA (and HIP): kernels are launched on it, wherever their tensors lie, and it is the one that
-questions about the hardware are about. Importing this needs no torch."""
+"""The current device of CUDA (and HIP): the device of kernel launches and hardware queries. Torch-free import."""
 
 from __future__ import annotations
 

@@ -63,11 +63,11 @@ Numerics = Literal["exact", "reduced"]
 
 
 class KernelError(ValueError):
-    """A call that no back end can serve, or a choice of back end that cannot be honoured."""
+    """A call that no back end supports, or a requested back end that does not."""
 
 
 class Signature(Protocol):
-    """What back ends may decide on; each op has its own class."""
+    """Signature of a call, for the choice of a back end; each op has its own class."""
 
     @property
     def device(self) -> str:
@@ -96,21 +96,21 @@ class Backend(Generic[S]):
     fn: Callable[..., Any]
     """A plain Python function with the signature that the op's module documents."""
     rank: Callable[[S], float]
-    """How good it is for a signature that it can serve; the highest wins."""
+    """Priority for a supported signature; the highest wins."""
     refuses: Callable[[S], str] = _nothing
-    """Why it cannot serve a signature; empty if it can."""
+    """Why a signature is not supported; empty if it is."""
     missing: Callable[[], str] = _nothing
-    """Why it cannot run on this machine at all; empty if it can. Must not launch anything."""
+    """Why it cannot run on this machine; empty if it can. Must not launch kernels."""
     numerics: Numerics = "exact"
     source: str = "pipegraph"
-    """The package that it is from, as it was installed. One of another package must be proven to be chosen by rank."""
+    """Distribution of origin. Back ends of other packages must be proven before they are chosen by rank."""
 
     def verdict(self, signature: S) -> str:
-        """Why this cannot serve; empty if it can."""
+        """Why this is not supported; empty if it is."""
         return self.missing() or self.refuses(signature)
 
     def held_back(self, signature: S) -> str:
-        """Why this is not chosen by rank, though it may be able to serve; empty if it may be."""
+        """Why this is not chosen by rank although it may be supported; empty if it can be chosen."""
         if self.numerics != "exact" and signature.precision != "fast":
             return 'lowers the numerics class; only with precision="fast" or when asked for by name'
         if self.source != "pipegraph" and not proven(self.op, self.name, self.source, signature.device):
@@ -125,7 +125,7 @@ class Report:
     op: str
     backend: str
     version: str
-    """Of the package that does the work; empty if it is not installed."""
+    """Version of the package with the kernel; empty if it is not installed."""
     numerics: str
     source: str
     usable: bool
@@ -135,11 +135,11 @@ class Report:
 
 @dataclass(slots=True)
 class Op(Generic[S]):
-    """An op: its back ends and what was chosen for which signature."""
+    """An op: its back ends and the choices by signature."""
 
     name: str
     describe: Callable[[Any], S]
-    """Turns the key of a call into its signature; refuses impossible calls with ``KernelError``."""
+    """Turns the key of a call into its signature; raises ``KernelError`` for invalid calls."""
     sample: Callable[[str, str], S]
     """A usual signature for a device type and dtype name, for :func:`explain`."""
     memo: dict[Hashable, Backend[S]] = field(default_factory=dict)
@@ -192,7 +192,7 @@ _backends: dict[str, dict[str, Backend[Any]]] = {op: {} for op in OPS}
 
 
 def define(op: Op[S]) -> Op[S]:
-    """Make an op known; called once by its module."""
+    """Register an op; called once by its module."""
     _ops[op.name] = op
     return op
 
@@ -262,45 +262,45 @@ def explain(op: str | None = None, device: str = "cpu", dtype: str = "float32") 
 
 @contextmanager
 def noting(calls: dict[str, set[str]] | None = None) -> Iterator[dict[str, set[str]]]:
-    """Note in ``calls`` which back ends run inside a ``with``, by op; for this thread (context)."""
+    """Record in ``calls`` which back ends run inside a ``with``, by op; for this thread (context)."""
     calls = {} if calls is None else calls
     with holding(_calls, calls):
         yield calls
 
 
 def note(calls: Mapping[str, set[str]]) -> None:
-    """Tell whoever is noting of back ends that have run, by op."""
+    """Add back ends that ran to the records of :func:`noting`, by op."""
     if (noted := _calls.get()) is not None:
         for op, names in calls.items():
             noted.setdefault(op, set()).update(names)
 
 
 def asked() -> dict[str, str]:
-    """The back ends that were asked for here, by op: by ``use`` or the environment."""
+    """Requested back ends by op: by ``use`` or the environment."""
     return {**_environment(), **_using.get()}
 
 
 def forget() -> None:
-    """Drop what was chosen so far, as if no op had been called."""
+    """Forget all choices of back ends."""
     for op in _ops.values():
         op.memo.clear()
 
 
 def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
-    found = backends(_known_op(op))
+    candidates = backends(_known_op(op))
     signature = _ops[op].sample(device, dtype)
     asked, origin = _using.get().get(op), "use()"
     if not asked:
         asked, origin = _environment().get(op), VARIABLE
     asked = asked and asked.removesuffix("?")
-    best = found[asked] if asked else _ops[op]._best(signature)
-    for b in sorted(found.values(), key=lambda b: (b is not best, -b.rank(signature), b.name)):
+    best = candidates[asked] if asked else _ops[op]._best(signature)
+    for b in sorted(candidates.values(), key=lambda b: (b is not best, -b.rank(signature), b.name)):
         reason = b.verdict(signature)
         if b is best:
             why = f"asked for by {origin}" if asked else "highest rank of those that can serve"
             why += f", but it cannot serve: {reason}" if reason else ""
-        elif held := reason or b.held_back(signature):
-            why = held
+        elif obstacle := reason or b.held_back(signature):
+            why = obstacle
         else:
             why = f"can serve; `{best.name}` " + ("was asked for" if asked else "ranks higher")
         version = version_of(_LIBRARY.get(b.name, b.source))
@@ -317,7 +317,7 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _plugins() -> dict[str, str]:
-    """Load other packages' back ends; name of the entry point -> what went wrong, empty if nothing."""
+    """Load back ends of other packages; entry point -> error, or an empty string."""
     outcome = {}
     for entry in entry_points(group=GROUP):
         try:
@@ -335,9 +335,9 @@ def _known_op(op: str) -> str:
 
 
 def _known(op: str, name: str) -> str:
-    found = backends(_known_op(op))
-    if name not in found:
-        raise KernelError(f"{op} has no back end `{name}`; {_nearest(name, found)}")
+    known = backends(_known_op(op))
+    if name not in known:
+        raise KernelError(f"{op} has no back end `{name}`; {_nearest(name, known)}")
     return name
 
 

@@ -13,7 +13,7 @@ from .dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     dtype: torch.dtype
@@ -23,7 +23,7 @@ class Signature(NamedTuple):
 
 
 def swiglu(gate: Tensor, value: Tensor, *, backend: str | None = None) -> Tensor:
-    """silu(gate) * value, in float32 at least, rounded once.
+    """Compute silu(gate) * value, in float32 at least, rounded once.
 
     Args:
         gate: (..., N), float, any strides: also one half of a wider tensor.
@@ -39,7 +39,7 @@ def swiglu(gate: Tensor, value: Tensor, *, backend: str | None = None) -> Tensor
 
 
 def geglu(gate: Tensor, value: Tensor, *, tanh: bool = True, backend: str | None = None) -> Tensor:
-    """gelu(gate) * value, like :func:`swiglu`; ``tanh`` takes gelu's usual approximation, else the error function."""
+    """Compute gelu(gate) * value, like :func:`swiglu`; ``tanh`` is the approximation, else exact by erf."""
     key = (gate.shape, gate.dtype, gate.device, value.shape, value.dtype, "geglu", tanh)
     out: Tensor = GEGLU.pick(key, backend).fn(gate, value, tanh)
     return out
@@ -75,12 +75,12 @@ def reference_geglu(gate: Tensor, value: Tensor, tanh: bool) -> Tensor:
 
 
 def torch_swiglu(gate: Tensor, value: Tensor) -> Tensor:
-    """torch's silu and a product."""
+    """PyTorch's silu and a product."""
     return F.silu(_wide(gate)).mul_(_wide(value)).to(gate.dtype).contiguous()
 
 
 def torch_geglu(gate: Tensor, value: Tensor, tanh: bool) -> Tensor:
-    """torch's gelu and a product."""
+    """PyTorch's gelu and a product."""
     return F.gelu(_wide(gate), approximate="tanh" if tanh else "none").mul_(_wide(value)).to(gate.dtype).contiguous()
 
 

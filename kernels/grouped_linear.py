@@ -23,7 +23,7 @@ Weights: TypeAlias = Tensor | Sequence[PackedWeight]
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     weight: tuple[int, int, int]
@@ -48,12 +48,12 @@ def grouped_linear(
     act: Activation | None = None,
     backend: str | None = None,
 ) -> Tensor:
-    """act(x @ W[e].T + bias[e]) for the rows offsets[e] .. offsets[e + 1] of each expert e.
+    """Compute act(x @ W[e].T + bias[e]) for the rows offsets[e] .. offsets[e + 1] of each expert e.
 
     Args:
         x: (T, K), float, sorted by expert.
         weights: (E, N, K), float, or E packed weights (N, K) of one format.
-        offsets: (E + 1,), int32, not falling, of 0..T. Rows outside of all runs give 0.
+        offsets: (E + 1,), int32, non-decreasing, in 0..T. Rows outside of all runs give 0.
         bias: (E, N).
         act: As in ``linear``.
         backend: Name of the back end to use.

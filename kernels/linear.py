@@ -7,8 +7,8 @@ low-rank branch of quantized formats.
 
 A back end is a function ``fn(x, weight, bias, low_rank, act, gate, residual)``. It gives what
 ``backends.torch.linear.reference`` gives; a `reduced` one may also quantize x, as
-``backends.torch.linear.w8a8`` defines it. A packed weight of a format that it
-does not know it unpacks with ``dequantize``.
+``backends.torch.linear.w8a8`` defines it. It unpacks weights of unknown formats
+with ``dequantize``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def linear(
         (..., N) in the dtype of x.
 
     Raises:
-        KernelError: shapes or dtypes that do not fit, or an asked-for back end that cannot serve.
+        KernelError: invalid shapes or dtypes, or a requested back end that does not support the call.
     """
     key = (
         x.shape,
@@ -149,7 +149,7 @@ def _triton(
 
 
 def _rank_few_rows(s: Signature) -> float:
-    """A small plain weight is not worth what loading the compiled kernels takes."""
+    """A small plain weight is not worth loading the compiled kernels."""
     few = s.rows <= cpu.FEW if s.layout else s.rows <= cpu.FEW_PLAIN and s.weight[0] * s.weight[1] >= cpu.LARGE
     return 20 if few else 5
 
@@ -165,7 +165,7 @@ def _refuses_triton(s: Signature) -> str:
 
 
 def _rank_triton(s: Signature) -> float:
-    """Unpacking on the way saves what few rows wait for, memory; many rows are faster through torch's own product."""
+    """Unpacking on the fly saves memory traffic for few rows; many rows are faster with torch's product."""
     return available.rank(20 if s.layout and s.rows <= 1024 else 5)
 
 

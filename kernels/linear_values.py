@@ -1,4 +1,4 @@
-"""What a linear layer is called with: weights, low-rank paths, and the signature that back ends decide on."""
+"""Arguments of linear layers: weights, low-rank paths, and the signature for the choice of a back end."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class LowRank:
 
 @runtime_checkable
 class PackedWeight(Protocol):
-    """A weight kept in a packed format; a back end that knows ``format`` reads its buffers, any other unpacks it."""
+    """A weight in a packed format; a back end that knows ``format`` reads its buffers, any other unpacks it."""
 
     @property
     def format(self) -> str: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(N, K) of the weight it stands for."""
+        """Shape (N, K) of the weight."""
         ...
 
     @property
@@ -58,22 +58,22 @@ class PackedWeight(Protocol):
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     weight: tuple[int, int]
     dtype: torch.dtype
-    """Of x and of the result."""
+    """Dtype of x and of the result."""
     format: str
     """``plain`` for a tensor, else the packed format."""
     stored: torch.dtype | None
     """Dtype of a plain weight; None if packed."""
     layout: Layout | None
-    """How a ``QWeight`` is laid out; None for any other weight."""
+    """Layout of a ``QWeight``; None for other weights."""
     device: str
     bias: bool
     rank: int
-    """Of the low-rank side path, 0 if none."""
+    """Rank of the low-rank side path, 0 if none."""
     act: str | None
     gate: tuple[int, ...] | None
     residual: bool

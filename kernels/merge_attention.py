@@ -16,7 +16,7 @@ MOST = 64
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     o: tuple[int, ...]
     parts: int
@@ -26,13 +26,13 @@ class Signature(NamedTuple):
 
 
 def merge_attention(parts: Sequence[tuple[Tensor, Tensor]], *, backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """Merge results of ``attention(..., return_lse=True)`` and its kin with the same queries and other keys.
+    """Merge results of ``attention(..., return_lse=True)`` and similar ops with the same queries and other keys.
 
     Sinks are keys, too: give them to one of the parts only.
 
     Args:
-        parts: (o, lse) of each part: o (..., Dv), float, and lse (...), natural log, float32 or float64. A row that saw
-            no key has the lse -inf and counts for nothing, whatever its o.
+        parts: (o, lse) of each part: o (..., Dv), float, and lse (...), natural log, float32 or float64. A row without
+            keys has the lse -inf and is ignored, for any o.
         backend: Name of the back end to use.
 
     Returns:

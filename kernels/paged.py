@@ -1,7 +1,7 @@
 """Keys and values in pages: attention of one new token per sequence, and the writing of new tokens.
 
 A cache is (pages, page, Hkv, D): page p of a sequence is the row ``block_table[sequence, p]`` of it. An int8 cache has
-a scale for each token and head: what is stored means ``integer * scale``.
+a scale per token and head: the value is ``integer * scale``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCALES = (torch.float16, torch.float32, torch.float64)
 
 
 class Signature(NamedTuple):
-    """What a back end of ``paged_decode`` may decide on."""
+    """Signature of a call of ``paged_decode``, for the choice of a back end."""
 
     q: tuple[int, ...]
     k_cache: tuple[int, ...]
@@ -42,7 +42,7 @@ class Signature(NamedTuple):
 
 
 class AppendSignature(NamedTuple):
-    """What a back end of ``kv_append`` may decide on."""
+    """Signature of a call of ``kv_append``, for the choice of a back end."""
 
     k: tuple[int, ...]
     v: tuple[int, ...]
@@ -109,12 +109,14 @@ def paged_decode(
         q: (B, Hq, D), float.
         k_cache: (pages, page, Hkv, D), the dtype of q or int8; Hq is a multiple of Hkv.
         v_cache: (pages, page, Hkv, Dv), likewise.
-        block_table: (B, pages of the longest sequence), int32; what is beyond a sequence's pages is not looked at.
+        block_table: (B, pages of the longest sequence), int32; entries beyond a sequence's pages are not read.
         seq_lens: (B,), int32: tokens of each sequence; 0 gives 0.
         k_scale: (pages, page, Hkv), float16 or float32, for an int8 cache.
         v_scale: Likewise.
-        window: How many tokens are seen at most.
-        scale, softcap, sinks: As in ``attention``.
+        window: Most tokens to attend to.
+        scale: As in ``attention``.
+        softcap: As in ``attention``.
+        sinks: As in ``attention``.
         return_lse: Give (output, log-sum-exp (B, Hq)).
         backend: Name of the back end to use.
 
@@ -122,7 +124,7 @@ def paged_decode(
         (B, Hq, Dv) in the dtype of q.
 
     Raises:
-        KernelError: shapes, dtypes or flags that make no sense, or an asked-for back end that cannot serve.
+        KernelError: invalid shapes, dtypes or flags, or a requested back end that does not support the call.
     """
     key = (
         q.shape,
@@ -167,8 +169,8 @@ def kv_append(
 ) -> None:
     """Write new tokens into a cache, in place; into an int8 cache quantized, with their scales.
 
-    Of each token and head, scale = max |x| / 127 (at least the smallest normal number of the scale's dtype) and what is
-    stored is x / scale, rounded to nearest even, within +-127. With NaN or Inf in it, the scale is NaN.
+    Per token and head, scale = max |x| / 127 (at least the smallest normal number of the scale's dtype); the stored
+    value is x / scale, rounded to nearest even, within +-127. With NaN or Inf in it, the scale is NaN.
 
     Args:
         k: (T, Hkv, D), float.
@@ -181,7 +183,7 @@ def kv_append(
         backend: Name of the back end to use.
 
     Raises:
-        KernelError: shapes or dtypes that make no sense, or an asked-for back end that cannot serve.
+        KernelError: invalid shapes or dtypes, or a requested back end that does not support the call.
     """
     key = k.shape, k.dtype, k.device, *(_pair(x) for x in (v, k_cache, v_cache, slots, k_scale, v_scale))
     APPEND.pick(key, backend).fn(k, v, k_cache, v_cache, slots, k_scale=k_scale, v_scale=v_scale)
@@ -276,7 +278,7 @@ def _refuses_few_rows(s: Any) -> str:
 
 
 def _rank_few_rows(s: Signature) -> float:
-    """One thread does it all, so much work is better left to torch."""
+    """It is single-threaded, so large work is left to torch."""
     return 20 if s.q[0] * s.q[1] * s.q[2] * s.pages * s.k_cache[1] <= cpu.ATTENDED else 5
 
 

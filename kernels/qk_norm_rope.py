@@ -17,7 +17,7 @@ from .dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     q: tuple[int, ...]
     k: tuple[int, ...]
@@ -100,13 +100,15 @@ def _describe(key: Any) -> Signature:
 
 
 def angles(table: Tensor, positions: Tensor | None) -> Tensor:
-    """cos or sin for each token: (1 or B, 1, S, R/2)."""
+    """Cos or sin for each token: (1 or B, 1, S, R/2)."""
     if positions is not None:
         table = table[positions]
     return table[None, None] if table.ndim == 2 else table[:, None]
 
 
-def _one(x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool) -> Tensor:
+def _norm_rope(
+    x: Tensor, weight: Tensor | None, cos: Tensor, sin: Tensor, eps: float | None, interleaved: bool
+) -> Tensor:
     wide = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
     cos, sin = cos.to(wide), sin.to(wide)
     if eps is not None:
@@ -137,7 +139,7 @@ def reference(
 ) -> tuple[Tensor, Tensor]:
     """The definition in float32 (float64 for float64), rounded once at the end."""
     c, s = angles(cos, positions), angles(sin, positions)
-    return _one(q, q_weight, c, s, eps, interleaved), _one(k, k_weight, c, s, eps, interleaved)
+    return _norm_rope(q, q_weight, c, s, eps, interleaved), _norm_rope(k, k_weight, c, s, eps, interleaved)
 
 
 def fused(

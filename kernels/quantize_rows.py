@@ -30,7 +30,7 @@ class QRows(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     dtype: torch.dtype

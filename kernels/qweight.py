@@ -1,4 +1,4 @@
-"""Quantized weights as plain buffers: what a linear layer may hold in the place of a float weight.
+"""Quantized weights as plain buffers, for linear layers in place of float weights.
 
 ======  ==========================================  ==========================================
 format  a weight is                                 holds exactly
@@ -31,7 +31,7 @@ FP8: Final = (torch.float8_e4m3fn, torch.float8_e5m2)
 GROUPS: Final = (32, 64, 128)
 """Group sizes of w4."""
 TINY: Final = 2.0**-100
-"""The least row maximum that a scale is made for: a row of zeros gets codes of zero and a scale that is no denormal."""
+"""Least row maximum for a scale: a row of zeros gets codes of zero and a normal scale."""
 _NIBBLES: Final = 32
 """w4 packs 32 columns in 16 bytes: byte j holds column j (low half) and column j + 16."""
 _CHUNK: Final = 1 << 17
@@ -39,7 +39,7 @@ _CHUNK: Final = 1 << 17
 
 
 class Layout(NamedTuple):
-    """What decides which kernels can read a weight, beside its format."""
+    """Layout of a weight, which decides with its format which kernels can read it."""
 
     dtype: torch.dtype
     group: int | None
@@ -66,7 +66,7 @@ class QWeight:
     rotate: int | None = None
     """Block of the rotation that ``data`` is in; None if not rotated."""
     low_rank: LowRank | None = None
-    """Is added to what the codes stand for (in the basis of x: never rotated)."""
+    """Added to the dequantized codes (in the basis of x: never rotated)."""
 
     @staticmethod
     def quantize(weight: Tensor, format: Format, *, group: int | None = None, rotate: int | None = None) -> QWeight:
@@ -102,12 +102,12 @@ class QWeight:
         elif format == "fp8" and group:
             raise KernelError("fp8 has a scale a row; groups are for q8 and w4")
         _check(format, shape, group, rotate)
-        whole: list[Tensor] = []  # made once: pieces that are kept until the end would leave memory in pieces
+        whole: list[Tensor] = []  # allocated once, to avoid fragmentation
         done = 0
         for rows in (rows for part in parts for rows in _chunks(part, rotate)):
-            made = _QUANTIZE[format](rows, group)
-            whole = whole or [piece.new_empty(shape[0], *piece.shape[1:]) for piece in made]
-            for out, piece in zip(whole, made, strict=True):
+            quantized = _QUANTIZE[format](rows, group)
+            whole = whole or [piece.new_empty(shape[0], *piece.shape[1:]) for piece in quantized]
+            for out, piece in zip(whole, quantized, strict=True):
                 out[done : done + len(piece)] = piece
             done += len(rows)
         assert done == shape[0], f"{done} of {shape[0]} rows came"
@@ -165,7 +165,7 @@ class QWeight:
         return sum(t.nbytes for t in self.buffers().values())
 
     def codes(self, dtype: torch.dtype) -> Tensor:
-        """What the codes stand for, (N, K): still rotated, without the low-rank part; rounded once to ``dtype``."""
+        """The dequantized codes (N, K): still rotated, without the low-rank part; rounded once to ``dtype``."""
         work = torch.float64 if dtype == torch.float64 else torch.float32
         n, k = self.shape
         data = unpack_nibbles(self.data) if self.format == "w4" else self.data
@@ -178,7 +178,7 @@ class QWeight:
         return wide.view(n, k).to(dtype)
 
     def dequantize(self, dtype: torch.dtype) -> Tensor:
-        """The weight (N, K) that this stands for, in a float dtype."""
+        """The dequantized weight (N, K) in a float dtype."""
         if self.rotate is None and self.low_rank is None:
             return self.codes(dtype)
         wide = self.codes(torch.float64 if dtype == torch.float64 else torch.float32)
@@ -201,13 +201,13 @@ class QWeight:
         return {name: t for name, t in all_.items() if t is not None}
 
     def meta(self) -> dict[str, str | int]:
-        """What the buffers do not tell."""
-        told: dict[str, str | int] = {"format": self.format, "n": self.shape[0], "k": self.shape[1]}
-        return told | {k: v for k, v in (("group", self.group), ("rotate", self.rotate)) if v is not None}
+        """Metadata that the buffers do not contain."""
+        fields: dict[str, str | int] = {"format": self.format, "n": self.shape[0], "k": self.shape[1]}
+        return fields | {k: v for k, v in (("group", self.group), ("rotate", self.rotate)) if v is not None}
 
     @staticmethod
     def restore(buffers: Mapping[str, Tensor], meta: Mapping[str, str | int]) -> QWeight:
-        """Put together what ``buffers`` and ``meta`` gave; numbers may come as text, as from a file's header.
+        """Restore a weight from ``buffers`` and ``meta``; numbers may be text, as from a file's header.
 
         Raises:
             KernelError: something is missing, left over or does not fit together.

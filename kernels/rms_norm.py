@@ -17,7 +17,7 @@ Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     x: tuple[int, ...]
     dtype: torch.dtype
@@ -88,7 +88,7 @@ def reference(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | N
 
 
 def fused(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
-    """torch's own norm, which computes in float32; weights of another dtype take a few steps more."""
+    """PyTorch's norm, which computes in float32; weights of another dtype take a few steps more."""
     if weight is not None and weight.dtype != x.dtype:
         return reference(x, weight, eps, residual)
     if residual is None:
@@ -117,7 +117,7 @@ def _refuses_few_rows(s: Signature) -> str:
 
 
 def _rank_few_rows(s: Signature) -> float:
-    """One thread makes one pass, torch's several make several; short rows are not worth loading the kernel."""
+    """One thread makes one pass, torch's threads several; short rows are not worth loading the kernel."""
     some = s.x[-1] >= 512 and prod(s.x) <= 1 << 17
     return 20 if some or prod(s.x[:-1]) <= cpu.FEW else 5
 
@@ -129,7 +129,7 @@ def _triton(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | Non
 
 
 def refuses_triton(s: Any) -> str:
-    """Why the Triton norms cannot serve: also for ``ada_norm``."""
+    """Why the Triton norms do not support a call; also for ``ada_norm``."""
     if s.dtype == torch.float64:
         return "computes in float32"
     return available.refuses(s.device) or ("at most 65536 columns" if s.x[-1] > 65536 else "")

@@ -1,10 +1,10 @@
 """Draw a token from logits, the same on every device.
 
-One uniform number a row comes from the counter-based generator Philox4x32-10 (Salmon et al., SC 2011) with the row's
+One uniform number per row comes from the counter-based generator Philox4x32-10 (Salmon et al., SC 2011) with the row's
 seed as key and its offset as counter; the token is the first, in order of index, at which the running sum of the kept
 probabilities passes that number.
 
-What is kept, each rule on what the one before left: the ``top_k`` most probable; the fewest most probable whose sum
+Filters, each applied to the result of the one before: the ``top_k`` most probable; the fewest most probable whose sum
 reaches ``top_p``; those at least ``min_p`` times as probable as the best. Tokens that tie with a kept one are kept.
 """
 
@@ -21,11 +21,11 @@ from .dispatch import Backend, KernelError, Op, define, register
 Setting: TypeAlias = float | Tensor
 _WORD = 0xFFFFFFFF
 LEAST_TEMPERATURE = torch.finfo(torch.float32).tiny
-"""A smaller temperature counts as 0: the numbers below it are rounded away, and not alike on all devices."""
+"""A smaller temperature counts as 0: smaller numbers round differently on different devices."""
 
 
 class Signature(NamedTuple):
-    """What a back end may decide on."""
+    """Signature of a call, for the choice of a back end."""
 
     logits: tuple[int, ...]
     dtype: torch.dtype
@@ -44,7 +44,7 @@ def sample(
     offset: int | Tensor = 0,
     backend: str | None = None,
 ) -> Tensor:
-    """Draw one token a row.
+    """Draw one token per row.
 
     Args:
         logits: (B, V), float; at least one of a row is finite. -inf is never drawn.
@@ -75,7 +75,7 @@ def sample(
 
 
 def _between(setting: Setting, least: float, most: float) -> Setting:
-    """A setting beyond whose bounds nothing changes, where it can be computed with."""
+    """Clamp a setting to the bounds within which it has an effect."""
     return setting.clamp(least, most) if isinstance(setting, Tensor) else min(max(setting, least), most)
 
 
@@ -143,7 +143,7 @@ def _draw(
 
 
 def kept_weights(wide: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor) -> Tensor:
-    """(B, V): what each token weighs in a draw, 0 if it is not kept; the best weighs 1. Settings are (B,) tensors."""
+    """Weights (B, V) of tokens, 0 if filtered out; the best has 1. Settings are (B,) tensors."""
     below = wide - wide.amax(-1, keepdim=True)  # first, for a small temperature takes quotients beyond all numbers
     p = (below / temperature.masked_fill(temperature <= 0, 1).to(wide)[:, None]).exp()
     p = _top_k(p, wide, top_k)
@@ -152,7 +152,7 @@ def kept_weights(wide: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor
 
 
 def _last(p: Tensor) -> Tensor:
-    """The last index that may be drawn: for a number so near 1 that rounding leaves none."""
+    """The last index that may be drawn, for a number so close to 1 that rounding leaves none."""
     return p.shape[-1] - 1 - (p > 0).int().flip(-1).argmax(-1)
 
 

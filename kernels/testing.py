@@ -1,6 +1,6 @@
-"""The conformance kit: does a back end mean what its op means?
+"""The conformance kit: check a back end against the definition of its op.
 
-    report = conformance("attention", "mine", "cuda")
+    report = conformance("attention", "my_backend", "cuda")
     assert report.passed, report
 
 Runs a back end over the cases of its op (:mod:`proof.cases`) in every float dtype and compares with the reference in
@@ -35,14 +35,14 @@ class Check:
     dtype: str
     outcome: Outcome
     why: str = ""
-    """What is wrong, or why the back end refuses."""
+    """The failure, or why the case is not supported."""
     error: float = 0.0
     """Relative error (Frobenius norm) against float64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the kit found."""
+    """Result of the kit."""
 
     op: str
     backend: str
@@ -55,12 +55,12 @@ class Report:
 
     @property
     def served(self) -> int:
-        """How many cases the back end did not refuse."""
+        """Number of supported cases."""
         return sum(c.outcome != "refused" for c in self.checks)
 
     @property
     def passed(self) -> bool:
-        """True if something was served and nothing failed."""
+        """Whether some case is supported and none failed."""
         return self.served > 0 and not self.failed
 
     def __str__(self) -> str:
@@ -75,17 +75,17 @@ def conformance(
 ) -> Report:
     """Run every case of an op on one of its back ends.
 
-    A case that the back end refuses counts neither way; if it refuses all, it has not passed.
+    An unsupported case counts neither way; a back end without supported cases has not passed.
 
     Args:
         op: One of ``dispatch.OPS``.
         backend: Name of the back end.
         device: Where to run it.
         dtypes: Float dtypes to try.
-        every: Run only each so-manieth case, where time is short: that is no proof.
+        every: Run every n-th case only; a subset does not count as a proof.
 
     Raises:
-        KernelError: there is no such op or back end, or the kit has no cases for the op.
+        KernelError: unknown op or back end, or an op without cases.
     """
     if op not in OPS or op not in CASES:
         raise KernelError(f"the kit has no cases for `{op}`; it has: {', '.join(CASES)}")
@@ -108,12 +108,12 @@ def _check(
     stored = _map(case.arguments, lambda t: _stored(t, device, dtype))
     try:
         want = _call(run, case, _map(case.arguments, lambda t: _stored(t, device, dtype, wide=True)), "reference")
-        got, kept = _call(run, case, stored, backend), _map(stored, Tensor.clone)
+        result, copies = _call(run, case, stored, backend), _map(stored, Tensor.clone)
         with _poisoned():
-            again = _call(run, case, kept, backend)
-        if why := _differs(_tensors(got), _tensors(again)):
+            again = _call(run, case, copies, backend)
+        if why := _differs(_tensors(result), _tensors(again)):
             return Check(case.name, name, "failed", f"the same call twice: {why}")
-        if not case.mutates and (why := _differs(_tensors(stored), _tensors(kept))):
+        if not case.mutates and (why := _differs(_tensors(stored), _tensors(copies))):
             return Check(case.name, name, "failed", f"changes its inputs: {why}")
         slices = {k: _strided(v) if isinstance(v, Tensor) else v for k, v in stored.items()}
         strided = _call(run, case, slices, backend)
@@ -123,16 +123,16 @@ def _check(
     except Exception as e:  # whatever another package's code raises is a finding
         return Check(case.name, name, "failed", f"{type(e).__name__}: {e}")
     worst = 0.0
-    for what, result in (("", got), ("with inputs that are slices: ", strided)):
-        why, error = _compare(_tensors(result), _tensors(want), dtype, bound, case)
+    for prefix, output in (("", result), ("with inputs that are slices: ", strided)):
+        why, error = _compare(_tensors(output), _tensors(want), dtype, bound, case)
         worst = max(worst, error)
         if why:
-            return Check(case.name, name, "failed", what + why, worst)
+            return Check(case.name, name, "failed", prefix + why, worst)
     return Check(case.name, name, "passed", error=worst)
 
 
 def _stored(t: Tensor, device: torch.device, dtype: torch.dtype, wide: bool = False) -> Tensor:
-    """A tensor of a case as it is stored in ``dtype``, or in float64 with the values that this has."""
+    """A tensor of a case in ``dtype``, or in float64 with the rounded values."""
     if t.dtype != torch.float64:
         return t.to(device)
     stored = t.to(device, dtype)
@@ -140,23 +140,25 @@ def _stored(t: Tensor, device: torch.device, dtype: torch.dtype, wide: bool = Fa
 
 
 def _call(run: Callable[..., Any], case: Case, arguments: dict[str, Any], backend: str) -> Any:
-    """What a call gives: its result, or for an op that writes into arguments, these."""
+    """The result of a call, or for an op that writes into arguments, these."""
     if case.mutates:
         arguments = arguments | {name: _map(arguments[name], Tensor.clone) for name in case.mutates}
     result = run(**arguments, backend=backend)
     return [arguments[name] for name in case.mutates] if case.mutates else result
 
 
-def _compare(got: list[Tensor], want: list[Tensor], dtype: torch.dtype, bound: float, case: Case) -> tuple[str, float]:
-    """What is wrong with a result, empty if nothing is, and its relative error."""
-    if len(got) != len(want):
-        return f"{len(got)} results for {len(want)}", 0.0
+def _compare(
+    actual: list[Tensor], want: list[Tensor], dtype: torch.dtype, bound: float, case: Case
+) -> tuple[str, float]:
+    """The failure of a result, or an empty string, and its relative error."""
+    if len(actual) != len(want):
+        return f"{len(actual)} results for {len(want)}", 0.0
     worst = 0.0
-    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+    for i, (a, b) in enumerate(zip(actual, want, strict=True)):
         kind = dtype if i == 0 and b.dtype == torch.float64 else a.dtype
         if a.shape != b.shape or a.dtype != kind or a.device != b.device:
-            found = f"{tuple(a.shape)} {a.dtype} on {a.device}"
-            return f"result {i} is {found}, should be {tuple(b.shape)} {kind} on {b.device}", worst
+            description = f"{tuple(a.shape)} {a.dtype} on {a.device}"
+            return f"result {i} is {description}, should be {tuple(b.shape)} {kind} on {b.device}", worst
         if not b.is_floating_point():
             off = int((a.long() - b.long()).abs().max()) if b.numel() else 0
             if off > case.steps:
@@ -170,19 +172,19 @@ def _compare(got: list[Tensor], want: list[Tensor], dtype: torch.dtype, bound: f
     return "", worst
 
 
-def _error(got: Tensor, want: Tensor) -> tuple[str, float]:
-    got, want = got.double(), want.double()
+def _error(actual: Tensor, want: Tensor) -> tuple[str, float]:
+    actual, want = actual.double(), want.double()
     plain = want.isfinite()
-    if not torch.equal(plain, got.isfinite()) or not torch.equal(
-        want[~plain].nan_to_num(0.5), got[~plain].nan_to_num(0.5)
+    if not torch.equal(plain, actual.isfinite()) or not torch.equal(
+        want[~plain].nan_to_num(0.5), actual[~plain].nan_to_num(0.5)
     ):
-        return f"NaN or Inf in {int((~got.isfinite()).sum())} places, should be in {int((~plain).sum())}", 0.0
+        return f"NaN or Inf in {int((~actual.isfinite()).sum())} places, should be in {int((~plain).sum())}", 0.0
     size = want[plain].norm().item()
-    return "", (got[plain] - want[plain]).norm().item() / (size or 1.0)
+    return "", (actual[plain] - want[plain]).norm().item() / (size or 1.0)
 
 
-def _differs(one: list[Tensor], other: list[Tensor]) -> str:
-    for i, (a, b) in enumerate(zip(one, other, strict=True)):
+def _differs(first: list[Tensor], second: list[Tensor]) -> str:
+    for i, (a, b) in enumerate(zip(first, second, strict=True)):
         same = a.shape == b.shape and (a == b) | (a.isnan() & b.isnan() if a.is_floating_point() else False)
         if same is False or not bool(torch.as_tensor(same).all()):
             return f"tensor {i} differs"
@@ -211,19 +213,19 @@ def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
 
     def find(t: Tensor) -> Tensor:
-        found.append(t)
+        tensors.append(t)
         return t
 
     _map(value, find)
-    return found
+    return tensors
 
 
 @contextmanager
 def _poisoned() -> Iterator[None]:
-    """Inside, memory that is not written holds NaN, so that a result which is not fully written shows."""
+    """Fill new memory with NaN, so that a result that is not fully written is detected."""
     before, warn = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -24,13 +24,13 @@ def check(device: str, tell: Callable[[str], None] = print, workers: int | None 
     jobs = [
         (op, b.name, device, dtype) for op in OPS for b in backends(op).values() if not b.missing() for dtype in DTYPES
     ]
-    found: dict[tuple[str, str], list[Report]] = {}
+    by_backend: dict[tuple[str, str], list[Report]] = {}
     for report in _run(jobs, workers or min(12, os.cpu_count() or 1)):
-        found.setdefault((report.op, report.backend), []).append(report)
+        by_backend.setdefault((report.op, report.backend), []).append(report)
         if report.failed:
             tell(str(report))
     good = True
-    for (op, name), reports in sorted(found.items()):
+    for (op, name), reports in sorted(by_backend.items()):
         served, failed = sum(r.served for r in reports), sum(len(r.failed) for r in reports)
         good &= not failed
         tell(f"{op}/{name} on {device}: {served} served, {failed} failed" + ("" if served else ", refuses all"))
@@ -39,14 +39,14 @@ def check(device: str, tell: Callable[[str], None] = print, workers: int | None 
 
 def _run(jobs: list[tuple[str, str, str, torch.dtype]], workers: int) -> Iterator[Report]:
     if workers == 1:
-        yield from (_one(*job) for job in jobs)
+        yield from (_conformance_of(*job) for job in jobs)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        running: list[Future[Report]] = [pool.submit(_one, *job) for job in jobs]
+        running: list[Future[Report]] = [pool.submit(_conformance_of, *job) for job in jobs]
         for done in as_completed(running):
             yield done.result()
 
 
-def _one(op: str, backend: str, device: str, dtype: torch.dtype) -> Report:
+def _conformance_of(op: str, backend: str, device: str, dtype: torch.dtype) -> Report:
     torch.set_num_threads(1)
     return conformance(op, backend, device, dtypes=[dtype])

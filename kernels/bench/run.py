@@ -75,7 +75,7 @@ def bench(
     Args:
         suites: Names of ``SUITES``.
         device: ``cuda``, ``cpu``, ...
-        budget: Seconds after which nothing new is begun.
+        budget: Seconds after which no new benchmark starts.
         tell: Called with each line of the table.
     """
     suites = tuple(suites)
@@ -149,14 +149,14 @@ def _bound(subject: Subject, name: str) -> float:
     return max(subject.bound, 5e-2) if reduced else subject.bound
 
 
-def relative(got: Tensor, want: Tensor) -> float:
+def relative(actual: Tensor, want: Tensor) -> float:
     """Relative error in the Frobenius norm; NaN counts as infinite."""
-    error = ((got.double() - want).norm() / want.norm()).item()
+    error = ((actual.double() - want).norm() / want.norm()).item()
     return error if error == error else float("inf")
 
 
 def measure_ceilings(make: Maker) -> dict[str, float]:
-    """What this machine reaches: copying, and the library's products of large square matrices of random numbers."""
+    """Ceilings of this machine: copying, and the library's products of large square matrices of random numbers."""
     n = 1 << (16 if make.tiny else 29)
     a = torch.randint(0, 1 << 30, (n,), dtype=torch.int32, device=make.device)
     b = torch.empty_like(a)
@@ -171,32 +171,32 @@ def measure_ceilings(make: Maker) -> dict[str, float]:
     }
     times = interleaved(calls, make.device)
     work = {name: 2e-9 * side**3 for name in ("half", "int8", "fp8")} | {"copy": 8e-6 * n}
-    found = {name: t.median if name == "launch" else work[name] / t.median for name, t in times.items()}
-    return {"int8": found["half"], "fp8": found["half"]} | found
+    ceilings = {name: t.median if name == "launch" else work[name] / t.median for name, t in times.items()}
+    return {"int8": ceilings["half"], "fp8": ceilings["half"]} | ceilings
 
 
 def _eight_bit(x: Tensor, y: Tensor) -> dict[str, Call]:
-    """torch's products of 8-bit numbers, where they run."""
+    """Products of 8-bit numbers by torch, if supported."""
     if x.device.type != "cuda":
         return {}
-    (a, b), one = (t.clamp(-4, 4).mul(31).round().to(torch.int8) for t in (x, y)), torch.ones((), device=x.device)
+    (a, b), scale = (t.clamp(-4, 4).mul(31).round().to(torch.int8) for t in (x, y)), torch.ones((), device=x.device)
     c, d = (t.to(torch.float8_e4m3fn) for t in (x, y))
     calls: dict[str, Call] = {
         "int8": lambda: torch._int_mm(a, b.T),
-        "fp8": lambda: torch._scaled_mm(c, d.T, one, one, out_dtype=torch.bfloat16),
+        "fp8": lambda: torch._scaled_mm(c, d.T, scale, scale, out_dtype=torch.bfloat16),
     }
-    able: dict[str, Call] = {}
+    supported: dict[str, Call] = {}
     for name, call in calls.items():
         try:
             call()
         except RuntimeError:
             continue
-        able[name] = call
-    return able
+        supported[name] = call
+    return supported
 
 
 def environment(device: torch.device) -> dict[str, str]:
-    """What the numbers were measured on and with."""
+    """Environment of the measurement."""
     name, capability = "cpu " + torch.backends.cpu.get_cpu_capability(), ""
     if device.type == "cuda":
         name, capability = torch.cuda.get_device_name(), ".".join(map(str, torch.cuda.get_device_capability()))
@@ -224,6 +224,6 @@ def line(row: Row) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What ``Bench.save`` wrote."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    """Read a file of ``Bench.save``."""
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data

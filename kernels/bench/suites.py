@@ -79,8 +79,8 @@ def _attention(make: Maker, b: int, hq: int, hkv: int, s: int, d: int, **how: An
 
     def want() -> Tensor:
         few_heads = q[:, :few].double(), k[:, :1].double(), v[:, :1].double()
-        found: Tensor = attention(*few_heads, backend="reference", **how)
-        return found
+        expected: Tensor = attention(*few_heads, backend="reference", **how)
+        return expected
 
     return Subject(
         "attention",
@@ -194,13 +194,13 @@ def fused(make: Maker) -> Iterator[Subject]:
     n = h * d
     x, vector, weight = make(1, s, n), make(1, n), make(n)
     heads, angle = make(1, s, h, d).transpose(1, 2), make(s, d // 2, dtype=torch.float32)
-    wide, one = make(1, s, 4 * n), x.nbytes
+    wide, nbytes = make(1, s, 4 * n), x.nbytes
     turned = (heads, heads, make(d), make(d), angle.cos(), angle.sin())
-    rows = x.numel() + one
-    yield _fused(make, "rms_norm", rms_norm, (x, weight), 2 * one)
-    yield _fused(make, "ada_norm", ada_norm, (x, vector, vector), 2 * one)
-    yield _fused(make, "swiglu", swiglu, (wide[..., : 2 * n], wide[..., 2 * n :]), 6 * one)
-    yield _fused(make, "qk_norm_rope", qk_norm_rope, turned, 4 * one)
+    rows = x.numel() + nbytes
+    yield _fused(make, "rms_norm", rms_norm, (x, weight), 2 * nbytes)
+    yield _fused(make, "ada_norm", ada_norm, (x, vector, vector), 2 * nbytes)
+    yield _fused(make, "swiglu", swiglu, (wide[..., : 2 * n], wide[..., 2 * n :]), 6 * nbytes)
+    yield _fused(make, "qk_norm_rope", qk_norm_rope, turned, 4 * nbytes)
     yield _fused(make, "quantize_rows", quantize_rows, (x,), rows)
     yield _fused(make, "quantize_rows", quantize_rows, (x,), rows, rotate=64)
 
@@ -223,8 +223,8 @@ def _first(result: Any) -> Tensor:
     """The tensor to check of what an op gives."""
     if isinstance(result, QRows):
         return result.dequantize(torch.float64)
-    found: Tensor = result[0] if isinstance(result, tuple) else result
-    return found
+    first: Tensor = result[0] if isinstance(result, tuple) else result
+    return first
 
 
 SUITES: Final[dict[str, Callable[[Maker], Iterator[Subject]]]] = {

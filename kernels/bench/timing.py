@@ -57,12 +57,12 @@ def interleaved(
     for _ in range(max(5, min(60, int(most_ms / max(slowest, 1e-3))))):
         for name, call in calls.items():
             times[name].append(once(call) / scale)
-    return {name: _summary(sorted(found)) for name, found in times.items()}
+    return {name: _summary(sorted(samples)) for name, samples in times.items()}
 
 
-def _summary(found: list[float]) -> Times:
-    last = len(found) - 1
-    return Times(found[len(found) // 2], found[round(0.1 * last)], found[round(0.9 * last)])
+def _summary(samples: list[float]) -> Times:
+    last = len(samples) - 1
+    return Times(samples[len(samples) // 2], samples[round(0.1 * last)], samples[round(0.9 * last)])
 
 
 def _on_cpu(call: Call) -> float:

@@ -1,4 +1,4 @@
-"""diffusers' attention on the op ``attention``: its dispatcher, and the older processors that bypass it."""
+"""Attention of diffusers on the op ``attention``: its dispatcher, and the older processors that bypass it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _self: ContextVar[Attend | None] = ContextVar("pipegraph_self_attention", defaul
 
 
 def install(model: nn.Module) -> None:
-    """Put every attention processor of a diffusers model on the layer; refuses a model with one that it cannot."""
+    """Put every attention processor of a diffusers model on the layer; error for unsupported processors."""
     from diffusers.models.attention_processor import Attention, AttnProcessor, AttnProcessor2_0
 
     backend, own = _register(NAME, attend), _register(SELF, attend_self)
@@ -109,7 +109,7 @@ def _attend_part(
     return_lse: bool,
     **_: Any,
 ) -> Any:
-    """What context parallelism asks of a back end: attention, and its log-sum-exp (B, S, H) for a ring."""
+    """Interface for context parallelism: attention, and its log-sum-exp (B, S, H) for a ring."""
     out, lse = _attend(query, key, value, attn_mask, dropout_p, is_causal, scale, return_lse)
     return (out, lse) if return_lse else out
 
@@ -141,7 +141,7 @@ def _attend(
 
 
 def attended(part: nn.Module) -> str:
-    """Whose tokens an attention joins: ``video``, ``video and text`` (in this order), or others (empty).
+    """Tokens of an attention: ``video``, ``video and text`` (in this order), or others (empty).
 
     Networks say it by ``attends``, an attribute of the attention or of its processor.
     """
@@ -164,7 +164,7 @@ def attend_self(
     enable_gqa: bool = False,
     _parallel_config: Any = None,
 ) -> Tensor:
-    """``attend``, or what ``self_attention`` has put in its place."""
+    """``attend``, or the replacement of ``self_attention``."""
     run = _self.get()
     if run is None:
         return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, _parallel_config)
@@ -174,7 +174,7 @@ def attend_self(
 
 
 class LayerAttnProcessor:
-    """What diffusers' AttnProcessor and AttnProcessor2_0 compute, with the attention itself on the layer.
+    """AttnProcessor and AttnProcessor2_0 of diffusers, with the attention on the layer.
 
     Serves the ``Attention`` blocks of autoencoders and UNets.
     """

@@ -12,13 +12,13 @@ from .modules import KernelLinear, adopt_points
 def install(module: nn.Module) -> None:
     """Make every attention and every linear layer of a network call our ops, in place.
 
-    Convolutions of single pixels give the same bytes for any number of threads then.
+    1 x 1 convolutions then give the same bytes for any number of threads.
 
     Parameters, their names and their memory stay as they are, so that a memory-mapped weight is not copied. Doing it
     twice is harmless. Call it before hooks (offloading, casting) are put on the layers.
 
     Raises:
-        KernelError: a part that cannot be put on the layer; nothing would be worse than one that silently stays off.
+        KernelError: a module that cannot be put on the layer.
     """
     library = type(module).__module__.partition(".")[0]
     if library == "diffusers":

@@ -1,4 +1,4 @@
-"""Layers that call the ops: what ``install`` puts in the place of torch's."""
+"""Layers that call the ops, which ``install`` puts in place of torch's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KernelLinear(nn.Linear):
 
     @staticmethod
     def pack(layer: nn.Linear, weight: PackedWeight, precision: str = "exact") -> None:
-        """Give a layer a packed weight in the place of its parameter, in place.
+        """Replace the parameter of a layer by a packed weight, in place.
 
         ``layer.weight`` is then the packed weight: it moves with the layer from device to device, keeps its format when
         the layer is cast, and its buffers are in the state dict as ``weight.data``, ``weight.scale`` and so on, if it
@@ -50,7 +50,7 @@ class KernelLinear(nn.Linear):
         layer.__dict__["precision"] = precision
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in_features) -> (..., out_features)"""
+        """Map (..., in_features) to (..., out_features)."""
         return linear(input, self.weight, self.bias, low_rank=_side_paths.get().get(self), precision=self.precision)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -70,27 +70,26 @@ class KernelLinear(nn.Linear):
 
 
 class PointConv2d(nn.Conv2d):
-    """A convolution of single pixels, on a CPU by torch's own code in the place of oneDNN's.
+    """A 1 x 1 convolution, on a CPU by torch's own code instead of oneDNN's.
 
-    oneDNN cuts its sums up by the number of threads, so that they differ in their last bits; torch's do not, and take
-    as long.
+    oneDNN splits sums by the number of threads, so that last bits differ; torch's do not, at the same speed.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """(B, C, H, W) -> (B, out_channels, H, W)"""
+        """Map (B, C, H, W) to (B, out_channels, H, W)."""
         return _points(self, input) if _plain_on_cpu(input, 4) else super().forward(input)
 
 
 class PointConv3d(nn.Conv3d):
-    """The same of a clip."""
+    """The same for video."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """(B, C, T, H, W) -> (B, out_channels, T, H, W)"""
+        """Map (B, C, T, H, W) to (B, out_channels, T, H, W)."""
         return _points(self, input) if _plain_on_cpu(input, 5) else super().forward(input)
 
 
 def adopt_points(layer: nn.Conv2d | nn.Conv3d) -> None:
-    """Make a plain convolution one of single pixels in place, if that is what it does."""
+    """Replace a plain 1 x 1 convolution in place."""
     if math.prod(layer.kernel_size) == math.prod(layer.stride) == layer.groups == 1 and set(layer.padding) == {0}:
         layer.__class__ = PointConv2d if isinstance(layer, nn.Conv2d) else PointConv3d
 
@@ -100,14 +99,14 @@ def _plain_on_cpu(input: Tensor, axes: int) -> bool:
 
 
 def _points(layer: nn.Conv2d | nn.Conv3d, input: Tensor) -> Tensor:
-    made: Tensor = torch.ops.aten.thnn_conv2d(
+    output: Tensor = torch.ops.aten.thnn_conv2d(
         input.flatten(2)[..., None], layer.weight.flatten(1)[..., None, None], [1, 1], layer.bias
     )
-    return made.view(len(input), layer.out_channels, *input.shape[2:])
+    return output.view(len(input), layer.out_channels, *input.shape[2:])
 
 
 def on_the_side() -> bool:
-    """Whether any layer has a side path here."""
+    """Whether any layer has a side path in this context."""
     return bool(_side_paths.get())
 
 

@@ -1,4 +1,4 @@
-"""transformers' attention on the op ``attention``, through its attention and mask registries."""
+"""Attention of transformers on the op ``attention``, through its attention and mask registries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _register() -> None:
 
 
 def make_mask(*, q_length: int, kv_length: int, **options: Any) -> Tensor | None:
-    """A bool mask (B, 1, Sq, Skv), true = attend, or None where the module's own ``is_causal`` says it all."""
+    """A bool mask (B, 1, Sq, Skv), true = attend, or None if the module's own ``is_causal`` is enough."""
     from transformers.masking_utils import sdpa_mask
 
     if q_length not in (1, kv_length):  # transformers would align `causal` to the first key, we to the last
@@ -67,7 +67,7 @@ def attend(
     s_aux: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention function: (B, H, S, D) in, (B, S, H, D) out.
+    """Attention function of transformers: (B, H, S, D) in, (B, S, H, D) out.
 
     T5's position bias stays a bias; Gemma 2 gives a ``softcap``, gpt-oss its sinks as ``s_aux``.
     """

@@ -1,4 +1,4 @@
-"""What the conformance kit calls each op with, and how near to float64 a result must be.
+"""Cases of the conformance kit for each op, and error bounds against float64.
 
 Tensors of float64 in a case are given in the dtype under test; those of another dtype stay as they are.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 F64, F32, F16, BF16 = torch.float64, torch.float32, torch.float16, torch.bfloat16
 REDUCED: Final = 5e-2
-"""Bound on the relative error of back ends that say that they quantize inside."""
+"""Bound on the relative error of back ends that quantize inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ BOUNDS: Final[dict[str, dict[torch.dtype, float]]] = {
 
 
 class _Random:
-    """Normal numbers, the same ones each time."""
+    """Normal random numbers with a fixed seed."""
 
     def __init__(self) -> None:
         self.generator = torch.Generator().manual_seed(0)
@@ -162,8 +162,8 @@ def paged_decode() -> Iterator[Case]:
 
     for hq, hkv, d, page in ((4, 2, 64, 16), (2, 2, 72, 1), (8, 1, 128, 64)):
         for int8 in (False, True):
-            what = " of int8" if int8 else ""
-            yield Case(f"{hq}/{hkv} heads of {d}, pages of {page}{what}", call(hq, hkv, d, page, int8))
+            label = " of int8" if int8 else ""
+            yield Case(f"{hq}/{hkv} heads of {d}, pages of {page}{label}", call(hq, hkv, d, page, int8))
     yield Case("window", call(4, 2, 64, 16, window=9))
     yield Case("log-sum-exp", call(4, 2, 64, 16, return_lse=True), dtypes=(F64, F32))
     yield Case("softcap and sinks", call(4, 2, 64, 16, softcap=5.0, sinks=draw(4)))
@@ -212,23 +212,23 @@ def linear() -> Iterator[Case]:
     ]
     for format, how in packed:
         held = QWeight.quantize(draw(48, 256).float(), format, **how)  # type: ignore[arg-type]
-        what = " ".join([format, *(f"{k} {v}" for k, v in how.items())])
+        label = " ".join([format, *(f"{k} {v}" for k, v in how.items())])
         for rows in (1, 33):
             low = LowRank(draw(16, 256), draw(48, 16))
-            yield Case(f"{what}, {rows} rows", dict(x=draw(rows, 256), weight=held, bias=draw(48)))
-            yield Case(f"{what}, {rows} rows, side path", dict(x=draw(rows, 256), weight=held, low_rank=low))
+            yield Case(f"{label}, {rows} rows", dict(x=draw(rows, 256), weight=held, bias=draw(48)))
+            yield Case(f"{label}, {rows} rows, side path", dict(x=draw(rows, 256), weight=held, low_rank=low))
         ends = dict(act="silu", gate=draw(48), residual=draw(2, 9, 48))
-        yield Case(f"{what} and all that may follow", dict(x=draw(2, 9, 256), weight=held, bias=draw(48)) | ends)
-    one = torch.tensor(0.02, dtype=F32)
-    codes = (draw(48, 256) / one).float()
-    for what, held in (
-        ("int8", QWeight.from_int8(codes.round().clamp(-127, 127).to(torch.int8), one)),
-        ("fp8", QWeight.from_fp8(codes.to(torch.float8_e4m3fn), one)),
-        ("e5m2", QWeight.from_fp8(codes.to(torch.float8_e5m2), one)),
+        yield Case(f"{label} and all that may follow", dict(x=draw(2, 9, 256), weight=held, bias=draw(48)) | ends)
+    scale = torch.tensor(0.02, dtype=F32)
+    codes = (draw(48, 256) / scale).float()
+    for label, held in (
+        ("int8", QWeight.from_int8(codes.round().clamp(-127, 127).to(torch.int8), scale)),
+        ("fp8", QWeight.from_fp8(codes.to(torch.float8_e4m3fn), scale)),
+        ("e5m2", QWeight.from_fp8(codes.to(torch.float8_e5m2), scale)),
     ):
         for rows in (1, 33):
             call = dict(x=draw(rows, 256), weight=held, bias=draw(48))
-            yield Case(f"{what} with one scale for all, {rows} rows", call)
+            yield Case(f"{label} with one scale for all, {rows} rows", call)
 
 
 def grouped_linear() -> Iterator[Case]:

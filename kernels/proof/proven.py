@@ -1,7 +1,7 @@
 """Which back ends of other packages have passed the conformance kit on this machine.
 
 A back end from another package is chosen automatically only after it has (``pipegraph kernels OP --prove NAME``);
-asked for by name it runs anyway. What passed is kept per op, device and version in the user's cache folder.
+requested by name it runs anyway. Proofs are stored per op, device and version in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pipegraph.folders import cache_folder
 
 
 def proven(op: str, backend: str, source: str, device: str) -> bool:
-    """True if this version of a back end has passed on this kind of device."""
+    """Whether this version of a back end has passed on this device type."""
     return _read().get(f"{op}/{backend}/{device}") == stamp(source)
 
 
 def record(op: str, backend: str, source: str, device: str, passed: bool) -> None:
-    """Remember that a back end has passed, or forget that it once had."""
+    """Store that a back end has passed, or remove its proof."""
     known = dict(_read())
     known.pop(key := f"{op}/{backend}/{device}", None)
     if passed:
@@ -35,7 +35,7 @@ def record(op: str, backend: str, source: str, device: str, passed: bool) -> Non
 
 
 def stamp(source: str) -> str:
-    """The versions that a proof holds for: of the package that a back end is from, of torch and of pipegraph."""
+    """Versions of a proof: of the back end's package, torch and pipegraph."""
     return ", ".join(f"{name} {version_of(name) or 'unversioned'}" for name in (source, "torch", "pipegraph"))
 
 
@@ -59,7 +59,7 @@ def _read() -> dict[str, str]:
 @cache
 def _parse(path: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        proofs = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return proofs if isinstance(proofs, dict) else {}

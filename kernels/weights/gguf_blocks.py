@@ -71,7 +71,7 @@ class GgufWeight:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, K)"""
+        """Shape (N, K)."""
         layout = LAYOUTS[self.kind]
         return self.data.shape[0], self.data.shape[1] // layout.bytes * layout.block
 
@@ -110,7 +110,7 @@ class GgufWeight:
         """The same values as ``QWeight``, for kernels that read that.
 
         Raises:
-            ValueError: it cannot hold them, see ``exact``.
+            ValueError: not exactly representable, see ``exact``.
         """
         layout, (rows, _) = LAYOUTS[self.kind], self.shape
         if not layout.exact:
@@ -125,9 +125,9 @@ class GgufWeight:
 
 
 def _values(groups: Groups) -> Tensor:
-    """float32 [blocks, groups, g]"""
-    found = groups.scale[..., None] * groups.codes.float()
-    return found if groups.minus is None else found - groups.minus[..., None]
+    """Dequantized values [blocks, groups, g], float32."""
+    values = groups.scale[..., None] * groups.codes.float()
+    return values if groups.minus is None else values - groups.minus[..., None]
 
 
 def _half(blocks: Tensor, at: int) -> Tensor:
@@ -221,4 +221,4 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     "Q5_K": Layout(256, 176, _q5_k, False),
     "Q6_K": Layout(256, 210, _q6_k, True),
 }
-"""Every format that is read. 5 bits with a minimum, and a minimum for 16 codes, are what ``QWeight`` cannot hold."""
+"""All supported formats. ``QWeight`` cannot hold 5 bits with a minimum, or a minimum per 16 codes."""

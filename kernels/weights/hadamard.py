@@ -29,7 +29,7 @@ def rotation_block(k: int, most: int = MOST) -> int | None:
 
 
 def check_block(block: int, k: int) -> None:
-    """Refuse a block that is no power of two of at least 2 or does not divide ``k``."""
+    """Check that a block is a power of two of at least 2 that divides ``k``."""
     if block < 2 or block & (block - 1) or k % block:
         raise KernelError(f"a rotation's block is a power of two that divides K; {block} does not fit K = {k}")
 
@@ -42,7 +42,7 @@ def rotate(x: Tensor, block: int) -> Tensor:
         block: A power of two that divides K.
 
     Returns:
-        (..., K), contiguous, in float32 (float64 for float64): what comes of it is rounded by the caller. The order of
+        (..., K), contiguous, in float32 (float64 for float64): the caller rounds the result. The order of
         additions is part of the definition, so that every back end gives the same bits.
     """
     check_block(block, x.shape[-1])

@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 COLUMNS = 32
-"""Columns that share a scale at least; sums of x are of so many."""
+"""Least columns per scale; sums of x are over this many."""
 _FAST = ("reassoc", "contract")
 _F32, _F16, _I8, _I16, _I32, _I64 = (
     ir.FloatType(),
@@ -32,10 +32,10 @@ class _Rows:
 
     def __init__(self, build: tuple[Any, Any], kind: Any, array: Any, row: Any) -> None:
         context, self.b = build
-        made = context.make_array(kind)(context, self.b, array)
-        self.columns = cgutils.unpack_tuple(self.b, made.shape)[1]
+        struct = context.make_array(kind)(context, self.b, array)
+        self.columns = cgutils.unpack_tuple(self.b, struct.shape)[1]
         self.half = kind.dtype == types.uint16
-        data = self.b.bitcast(made.data, _F16.as_pointer()) if self.half else made.data
+        data = self.b.bitcast(struct.data, _F16.as_pointer()) if self.half else struct.data
         self.start = self.b.gep(data, [self.b.mul(row, self.columns)])
 
     def vector(self, at: Any, kind: Any, align: int) -> Any:

@@ -1,8 +1,8 @@
-"""x W^T for a few rows of x and a packed weight, on a CPU: each weight is read once, as packed as it is.
+"""GEMV: x W^T for a few rows of x and a packed weight on a CPU; each weight is read once, in packed form.
 
-One-token decoding is bound by memory: a matrix product that unpacks W first moves four bytes a weight and more, this
+One-token decoding is memory-bound: a matrix product that unpacks W first moves four bytes per weight and more, this
 moves one (q8) or a half (w4). Exact: float32 products and sums, x is not rounded. Compiled by numba, cached on disk.
-What a call needs of a weight is looked up once and kept as long as the weight is.
+Facts of a weight are cached as long as the weight lives.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def product(x: Tensor, weight: QWeight) -> Tensor:
 
 
 def threads_of_numba() -> int:
-    """As many threads as torch has, set for what runs next."""
+    """Set numba's threads to torch's number."""
     threads = torch.get_num_threads()
     if threads > 1:
         threads = min(threads, config.NUMBA_NUM_THREADS)
@@ -56,7 +56,7 @@ def threads_of_numba() -> int:
 
 
 def prepare(weight: QWeight) -> Ready:
-    """What multiplies with a weight: made once, kept as long as the weight is; holds its buffers, not the weight."""
+    """The multiplication with a weight, cached as long as the weight lives; holds its buffers, not the weight."""
     run = _ready.get(weight)
     if run is None:
         run = _ready[weight] = _prepare(weight)
@@ -77,7 +77,7 @@ def _prepare(weight: QWeight) -> Ready:
         return lambda x, y, threads: _w4(x, block, words, scale, zero, shift, y, threads)
 
     def padded(x: Array, y: Array, threads: int) -> None:
-        """An odd number of blocks: one of zeros more, each time, so that no second copy is kept."""
+        """An odd number of blocks gets one more of zeros at each call, so that no second copy is kept."""
         wide = np.pad(words, ((0, 0), (0, 4)))
         more = (wide.shape[1] // 4 - 1 >> shift) + 1 - scale.shape[1]
         _w4(x, block, wide, *(np.pad(a, ((0, 0), (0, more))) for a in (scale, zero)), shift, y, threads)
@@ -86,7 +86,7 @@ def _prepare(weight: QWeight) -> Ready:
 
 
 def _readable(scale: Tensor) -> Array:
-    """float16 as its bits: numba has no such type on a CPU."""
+    """View float16 as its bits: numba has no such type on a CPU."""
     halves = scale.dtype == torch.float16
     bits: Array = scale.view(torch.int16).numpy().view(np.uint16) if halves else scale.float().numpy()
     return np.ascontiguousarray(bits)
@@ -122,7 +122,7 @@ def _rotate(x: Array, block: int) -> None:
 
 @njit(f"{_F}({_F},int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _turned(x: Array, block: int) -> Array:
-    """x rotated, which leaves x as it is; x itself if there is nothing to rotate."""
+    """Rotate a copy of x; x itself if there is no rotation."""
     if block == 0:
         return x
     turned = x.copy()
@@ -132,10 +132,10 @@ def _turned(x: Array, block: int) -> Array:
 
 @njit(f"Tuple(({_F},{_F}))({_F},int64,int64)", nogil=True, cache=True)  # type: ignore[untyped-decorator]
 def _interleaved(x: Array, block: int, words: int) -> tuple[Array, Array]:
-    """The order in which ``dot_w4`` meets the columns: of each 64, by byte of a word, half of a byte, block, then word.
+    """Reorder columns for ``dot_w4``: in each 64, by byte of a word, half of a byte, block, then word.
 
     column = 32 block + 16 half + 4 word + byte; the four words of two blocks make eight lanes. Then the sums of each 32
-    columns. What x is too short for is zero.
+    columns. Missing columns are zero.
     """
     turned = _turned(x, block)
     rows, columns = x.shape

@@ -26,16 +26,16 @@ def qk_norm_rope(
     eps: float | None,
     interleaved: bool,
 ) -> tuple[Tensor, Tensor]:
-    """As the op says, in float32: q (B, Hq, S, D), k (B, Hk, S, D), cos and sin (S, R/2) or (1 or B, S, R/2)."""
+    """The op in float32: q (B, Hq, S, D), k (B, Hk, S, D), cos and sin (S, R/2) or (1 or B, S, R/2)."""
     angles = [(x if x.ndim == 3 else x[None]).contiguous().numpy() for x in (cos, sin)]
     squares = -1.0 if eps is None else eps
     out = []
     for x, weight in ((q, q_weight), (k, k_weight)):
         b, h, s, d = x.shape
-        made = torch.empty(b, s, h, d).transpose(1, 2)
+        rotated = torch.empty(b, s, h, d).transpose(1, 2)
         scale = NONE if weight is None else weight.contiguous().numpy()
-        turn(x.numpy(), scale, *angles, squares, interleaved, made.numpy())
-        out.append(made)
+        turn(x.numpy(), scale, *angles, squares, interleaved, rotated.numpy())
+        out.append(rotated)
     return out[0], out[1]
 
 
@@ -63,6 +63,6 @@ def turn(x: Array, weight: Array, cos: Array, sin: Array, eps: float, interleave
                 for i in range(half):
                     first = 2 * i if interleaved else i
                     second = first + 1 if interleaved else i + half
-                    one, two = y[b, h, t, first], y[b, h, t, second]
-                    y[b, h, t, first] = one * cos[row, t, i] - two * sin[row, t, i]
-                    y[b, h, t, second] = two * cos[row, t, i] + one * sin[row, t, i]
+                    a, c = y[b, h, t, first], y[b, h, t, second]
+                    y[b, h, t, first] = a * cos[row, t, i] - c * sin[row, t, i]
+                    y[b, h, t, second] = c * cos[row, t, i] + a * sin[row, t, i]

@@ -1,6 +1,6 @@
-"""Keys and values in pages on a CPU: attention of one token a sequence that reads them where they lie, and writing.
+"""Paged KV cache on a CPU: attention of one token per sequence, reading pages in place, and writing.
 
-An int8 cache is read as it is: a scale multiplies a score, or a weight of a value, and not each number.
+An int8 cache is not unpacked: scales multiply scores and softmax weights.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def paged_decode(
     softcap: float | None,
     sinks: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """As the op says, in float32 over contiguous float32 or int8 caches: the output and the log-sum-exp."""
+    """The op in float32 over contiguous float32 or int8 caches: output and log-sum-exp."""
     out, lse = torch.empty(*q.shape[:2], v_cache.shape[3]), torch.empty(q.shape[:2])
     scales = [NONE if x is None else x.numpy() for x in (k_scale, v_scale)]
     most = table.shape[1] * k_cache.shape[1]
@@ -58,7 +58,7 @@ def paged_decode(
 
 
 def kv_append(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor) -> None:
-    """As the op says, of float32 tokens into contiguous float32 caches."""
+    """The op for float32 tokens and contiguous float32 caches."""
     where = slots.long().numpy()
     for x, cache in ((k, k_cache), (v, v_cache)):
         append(x.numpy(), where, cache.numpy())
@@ -84,7 +84,7 @@ def _decode_of(
     out: Array,
     lse: Array,
 ) -> None:
-    """Token by token, all heads of each, since that is how they lie: memory is read once, in order."""
+    """Token by token, all heads of each, in memory order, so that memory is read once."""
     page, heads, size, wide = k.shape[1], k.shape[2], k.shape[3], v.shape[3]
     group = q.shape[1] // heads
     for b in range(len(q)):
@@ -123,7 +123,7 @@ def _decode_of(
 
 @njit("void(float32[::1],float32[::1],float32[::1])", **_OPTIONS)  # type: ignore[untyped-decorator]
 def _softmax(x: Array, sink: Array, lse: Array) -> None:
-    """In place, with one more score of the value 0 if there is a sink; NaN anywhere is NaN everywhere."""
+    """Softmax in place, with one more score of value 0 if there is a sink; any NaN makes all NaN."""
     top = sink[0] if len(sink) else np.float32(-np.inf)
     bad = False
     for t in range(len(x)):
@@ -145,8 +145,8 @@ def _softmax(x: Array, sink: Array, lse: Array) -> None:
 
 def _compiled(kind: str) -> Any:
     cache, rest = f"{kind}[:,:,:,::1]", "int64,float64,float64,float32[::1],float32[:,::1]"
-    made = f"void({_F3},{cache},{cache},int32[:,::1],int32[::1],{_F3},{_F3},{rest},{_F3},float32[:,::1])"
-    return njit(made, **_OPTIONS)(_decode_of)
+    signature = f"void({_F3},{cache},{cache},int32[:,::1],int32[::1],{_F3},{_F3},{rest},{_F3},float32[:,::1])"
+    return njit(signature, **_OPTIONS)(_decode_of)
 
 
 decode, decode_int8 = _compiled("float32"), _compiled("int8")

@@ -1,6 +1,6 @@
-"""x W^T for a few rows of x and a plain float32 weight, on a CPU: W is read once, as fast as memory gives it.
+"""GEMV: x W^T for a few rows of x and a plain float32 weight on a CPU; W is read once, at memory speed.
 
-torch's product takes half as long again for one row, and twice as long for some.
+torch's product takes 1.5 times as long for one row, and twice as long for some.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def prepare(weight: Tensor) -> Ready:
-    """What multiplies with a weight; it looks at the weight's memory."""
+    """The multiplication with a weight, which views its memory."""
     w = weight.detach().numpy()
     return lambda x, y, threads: _plain(x, w, y, threads)
 

@@ -1,4 +1,4 @@
-"""The norm of a few rows on a CPU in one pass: torch takes longer to begin than such rows need."""
+"""RMS norm of a few rows on a CPU in one pass, cheaper than torch's overhead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float, residual: Tensor | None) -> 
 
 @njit(f"void({_ROWS},{_ROW},float64,{_ROWS})", **_OPTIONS)  # type: ignore[untyped-decorator]
 def norm_rows(x: Array, weight: Array, eps: float, y: Array) -> None:
-    """y = x / sqrt(mean(x^2) + eps) * weight, row by row; y may be x."""
+    """Compute y = x / sqrt(mean(x^2) + eps) * weight, row by row; y may be x."""
     rows, columns = x.shape
     for m in range(rows):
         squares = np.float32(0)

@@ -1,7 +1,7 @@
 """Attention by other kernels: cuDNN (through torch), flash-attn, FlashInfer, SageAttention, comfy-kitchen.
 
-What they leave open is settled as in ``backends.torch.attention_reference``, or refused. Of these only cuDNN is chosen
-by rank, and that below torch's own choice, until a measurement says otherwise.
+Edge cases are as in ``backends.torch.attention_reference``, or not supported. Only cuDNN is chosen by rank, below
+torch's own choice, until a measurement says otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HALF: Final = (torch.float16, torch.bfloat16)
 
 
 def cudnn(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Result:
-    """torch's fused attention, made to take cuDNN's kernel."""
+    """PyTorch's fused attention with cuDNN's kernel."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -50,7 +50,7 @@ def flash(
 
     if causal and not _finite(v):  # it multiplies what is hidden by 0
         return _reference(q, k, v, causal, window, scale, softcap, return_lse)
-    found = flash_attn_func(
+    result = flash_attn_func(
         *(t.transpose(1, 2) for t in (q, k, v)),
         softmax_scale=scale,
         causal=causal,
@@ -58,13 +58,13 @@ def flash(
         window_size=(-1, -1) if window is None else (window - 1, 0),
         return_attn_probs=return_lse,
     )
-    out: Tensor = (found[0] if return_lse else found).transpose(1, 2)
+    out: Tensor = (result[0] if return_lse else result).transpose(1, 2)
     blind = max(0, q.shape[2] - k.shape[2]) if causal else 0  # rows that see no key
     if blind:
         out[:, :, :blind] = 0
     if not return_lse:
         return out
-    lse: Tensor = found[1]
+    lse: Tensor = result[1]
     lse[:, :, :blind] = -math.inf  # it gives +inf
     return out, lse
 
@@ -88,20 +88,20 @@ def flashinfer(
 
     if causal and not _finite(v):
         return _reference(q, k, v, causal, window, scale, softcap, return_lse)
-    found = [
+    results = [
         single_prefill_with_kv_cache(
-            *(t.transpose(0, 1).contiguous() for t in one),
+            *(t.transpose(0, 1).contiguous() for t in sequence),
             causal=causal,
             sm_scale=scale,
             return_lse=return_lse,
             window_left=-1 if window is None else window - 1,
             logits_soft_cap=softcap,
         )
-        for one in zip(q, k, v, strict=True)
+        for sequence in zip(q, k, v, strict=True)
     ]
     if not return_lse:
-        return torch.stack(found).transpose(1, 2)
-    outs, lses = zip(*found, strict=True)
+        return torch.stack(results).transpose(1, 2)
+    outs, lses = zip(*results, strict=True)
     return torch.stack(outs).transpose(1, 2), torch.stack(lses).transpose(1, 2) * math.log(2)
 
 
@@ -139,12 +139,12 @@ def _reference(
 
 
 def _unless(s: Signature, sizes: Callable[[int], bool], *, plain: str = "") -> str:
-    """The reasons to refuse that several share.
+    """Common reasons why a call is not supported.
 
     Args:
         s: The call.
-        sizes: Which head sizes it takes.
-        plain: Flags of the call, by name, that it does not take.
+        sizes: Whether a head size is supported.
+        plain: Names of flags that are not supported.
     """
     if s.device != "cuda":
         return f"takes cuda tensors, not {s.device}"
@@ -154,8 +154,8 @@ def _unless(s: Signature, sizes: Callable[[int], bool], *, plain: str = "") -> s
         return f"does not take head sizes {s.q[3]} and {s.v[3]}"
     if not (s.q[0] and s.q[2] and s.k[2]):
         return "takes no empty batch, queries or keys"
-    if given := [flag for flag in plain.split() if getattr(s, flag) not in (None, False)]:
-        return f"has no {', '.join(given)}"
+    if unsupported := [flag for flag in plain.split() if getattr(s, flag) not in (None, False)]:
+        return f"has no {', '.join(unsupported)}"
     return ""
 
 

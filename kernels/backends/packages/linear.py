@@ -39,7 +39,7 @@ def scaled_mm(
 
 
 def without_fp8() -> str:
-    """Why the current device, or what is compiled for ahead of time, has no product of e4m3fn; empty if it has."""
+    """Why the current device, or the ahead-of-time target, has no product of e4m3fn, or an empty string."""
     if not available.AHEAD.get() and not torch.cuda.is_available():
         return "no CUDA device"
     return available.without_e4m3()

@@ -1,4 +1,4 @@
-"""torch's fused attention, with what it leaves open settled as in ``attention_reference``."""
+"""Attention by torch's fused kernels, with edge cases as in ``attention_reference``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def sdpa(
     sinks: Tensor | None = None,
     return_lse: bool = False,
 ) -> Result:
-    """Serves all but ``softcap``; log-sum-exp and sinks on the CPU only, where torch gives the former."""
+    """Supports all but ``softcap``; log-sum-exp and sinks on the CPU only, where torch returns the former."""
     sq, skv = q.shape[2], k.shape[2]
     extra: Tensor | None = None
-    seen: Tensor | None = None
+    allowed: Tensor | None = None
     if causal and sq == 1 and (window is None or window >= skv):
         causal = False  # the last query sees all keys
     plain_causal = causal and sq == skv and window is None and mask is None and bias is None
@@ -38,19 +38,19 @@ def sdpa(
             q, k, v, mask=mask, bias=bias, causal=causal, window=window, scale=scale, sinks=sinks, return_lse=return_lse
         )
     if hides and not plain_causal:
-        seen = extra = visible(mask, bias, causal, window, sq, skv, q.device)
-    if bias is not None and seen is not None:
+        allowed = extra = visible(mask, bias, causal, window, sq, skv, q.device)
+    if bias is not None and allowed is not None:
         half_on_cpu = q.device.type == "cpu" and q.dtype.itemsize == 2
         bias = bias.to(torch.float32 if half_on_cpu else q.dtype)
-        extra = bias if mask is None and not causal else bias.masked_fill(~seen, -torch.inf)
+        extra = bias if mask is None and not causal else bias.masked_fill(~allowed, -torch.inf)
     if extra is not None and extra.ndim < 4:
         extra = extra[(None,) * (4 - extra.ndim)]
     if not (return_lse or sinks is not None):
         out = fused(q, k, v, extra, plain_causal, scale)
-        return out if seen is None else out.masked_fill(~seen.any(-1, keepdim=True), 0)
+        return out if allowed is None else out.masked_fill(~allowed.any(-1, keepdim=True), 0)
     out, lse = _with_lse(q, k, v, extra, plain_causal, scale)
-    if seen is not None:
-        blind = ~seen.any(-1)
+    if allowed is not None:
+        blind = ~allowed.any(-1)
         out, lse = out.masked_fill(blind[..., None], 0), lse.masked_fill(blind, -torch.inf)
     if sinks is not None:  # one more key of weight exp(sink) and value 0
         sink = sinks.to(lse).view(-1, 1)
@@ -60,9 +60,9 @@ def sdpa(
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, extra: Tensor | None, causal: bool, scale: float) -> Tensor:
-    """``F.scaled_dot_product_attention`` with its operands as the fused kernels want them.
+    """``F.scaled_dot_product_attention`` with operands laid out for the fused kernels.
 
-    That is with equal head sizes, multiples of 8 on a GPU, and contiguous rows; else torch falls back to the full score
+    They need equal head sizes, multiples of 8 on a GPU, and contiguous rows; else torch falls back to the full score
     matrix.
     """
     size = max(q.shape[3], v.shape[3])
@@ -76,7 +76,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, extra: Tensor | None, causal: bool, s
 
 
 def causal_unseen(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Causal attention with Sq = Skv that asks nothing of the device: on a GPU, to look for NaN is to wait for it.
+    """Causal attention with Sq = Skv without synchronizing: on a GPU, a check for NaN would wait for the device.
 
     Keys with NaN or Inf become 0, and the rows that see one NaN.
     """
@@ -99,12 +99,12 @@ def _with_lse(
 
 
 def _fit(x: Tensor, size: int) -> Tensor:
-    """``x`` with ``size`` elements in its last dimension, zeros added, and these side by side in memory."""
+    """Pad the last dimension of ``x`` to ``size`` with zeros, contiguous."""
     if x.shape[-1] < size:
         return F.pad(x, (0, size - x.shape[-1]))
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
 def _finite(k: Tensor, v: Tensor) -> bool:
-    """False if a NaN or Inf is in ``k`` or ``v`` (or, harmlessly, if their sums overflow float32)."""
+    """Whether ``k`` and ``v`` are finite; also false, harmlessly, if their sums overflow float32."""
     return bool((k.sum(dtype=torch.float32) + v.sum(dtype=torch.float32)).isfinite())

@@ -1,4 +1,4 @@
-"""The definition of attention, written plainly; what it settles holds for every back end (see ``attention``)."""
+"""The definition of attention, for every back end (see ``attention``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
 _SCORES = 1 << 24
-"""Scores that are held at once: the reference walks over rows, so that its memory stays bounded."""
+"""Scores in memory at once: the reference runs in blocks of rows, so that memory is bounded."""
 
 
 def reference(
@@ -26,14 +26,14 @@ def reference(
     sinks: Tensor | None = None,
     return_lse: bool = False,
 ) -> Result:
-    """In float32 (float64 for float64), exact softmax, a block of rows at a time."""
+    """Exact softmax in float32 (float64 for float64), a block of rows at a time."""
     b, h, sq, _ = q.shape
     hkv, skv = k.shape[1], k.shape[2]
     work = torch.float64 if q.dtype == torch.float64 else torch.float32
     out = q.new_zeros(b, h, sq, v.shape[3])
     sink = q.new_full((1, 1, 1, 1), -torch.inf, dtype=work) if sinks is None else sinks.to(work).view(1, h, 1, 1)
     lse = sink.expand(b, h, sq, 1).squeeze(3).clone()
-    seen = visible(mask, bias, causal, window, sq, skv, q.device)
+    allowed = visible(mask, bias, causal, window, sq, skv, q.device)
     keys = k.to(work).repeat_interleave(h // hkv, 1).transpose(2, 3)
     values = v.to(work).repeat_interleave(h // hkv, 1)
     bad = ~values.isfinite()
@@ -47,15 +47,15 @@ def reference(
             scores = softcap * (scores / softcap).tanh()
         if bias is not None:
             scores = scores + _rows(bias, rows).to(work)
-        if seen is not None:
-            scores = scores.masked_fill(~_rows(seen, rows), -torch.inf)
+        if allowed is not None:
+            scores = scores.masked_fill(~_rows(allowed, rows), -torch.inf)
         top = scores.amax(-1, keepdim=True).maximum(sink)
         base = top.masked_fill(top == -torch.inf, 0)
         weights = (scores - base).exp()
         total = weights.sum(-1, keepdim=True) + (sink - base).exp()
         block = (weights @ values) / total.masked_fill(total == 0, 1)
         if poisoned:
-            sees = torch.ones_like(scores) if seen is None else _rows(seen, rows).to(work).expand_as(scores)
+            sees = torch.ones_like(scores) if allowed is None else _rows(allowed, rows).to(work).expand_as(scores)
             block = block.masked_fill(sees @ bad.to(work) > 0, torch.nan)
         out[:, :, rows] = block.to(q.dtype)
         lse[:, :, rows] = (top + total.log()).squeeze(-1)
@@ -66,18 +66,18 @@ def visible(
     mask: Tensor | None, bias: Tensor | None, causal: bool, window: int | None, sq: int, skv: int, device: torch.device
 ) -> Tensor | None:
     """Which keys each row may see, broadcastable to (B, Hq, Sq, Skv); None if all."""
-    seen = mask
+    allowed = mask
     if bias is not None:
         finite = bias != -torch.inf
-        seen = finite if seen is None else seen & finite
+        allowed = finite if allowed is None else allowed & finite
     if causal:
         last = torch.arange(skv - sq, skv, device=device)[:, None]
         key = torch.arange(skv, device=device)
         band = key <= last if window is None else (key <= last) & (key > last - window)
-        seen = band if seen is None else seen & band
-    return seen
+        allowed = band if allowed is None else allowed & band
+    return allowed
 
 
 def _rows(x: Tensor, rows: slice) -> Tensor:
-    """The given query rows of a mask or bias that may be broadcast over rows."""
+    """Query rows of a mask or bias that may broadcast over rows."""
     return x if x.ndim < 2 or x.shape[-2] == 1 else x[..., rows, :]

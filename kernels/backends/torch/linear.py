@@ -31,7 +31,7 @@ def activate(y: Tensor, act: Activation | None) -> Tensor:
 
 
 def finish(y: Tensor, act: Activation | None, gate: Tensor | None, residual: Tensor | None) -> Tensor:
-    """What comes after the product, in the dtype of y."""
+    """Apply activation, gate and residual in the dtype of y."""
     y = activate(y, act)
     if gate is not None:
         y = y * _as(gate, y.dtype)
@@ -79,7 +79,7 @@ def gemm(
     gate: Tensor | None,
     residual: Tensor | None,
 ) -> Tensor:
-    """torch's matrix product in the dtype of x; a quantized weight is unpacked for it."""
+    """PyTorch's matrix product in the dtype of x; a quantized weight is unpacked for it."""
     added = None if bias is None else _as(bias, x.dtype)
     if isinstance(weight, Tensor):
         y, parts = product(x, _as(weight, x.dtype), added), side_paths(None, low_rank)
@@ -108,11 +108,11 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 _LARGE, _PART = 1 << 22, 1 << 18
-"""Elements: of a weight that is unpacked in parts on a CPU, and of a part."""
+"""Elements above which a weight is unpacked in parts on a CPU, and elements of a part."""
 
 
 def _unpacked(x: Tensor, weight: QWeight, bias: Tensor | None) -> Tensor:
-    """x times the codes; on a CPU a large weight is unpacked a part at a time, into memory that stays in the cache."""
+    """Multiply x with the codes; on a CPU a large weight is unpacked in parts that fit the cache."""
     n, k = weight.shape
     if not x.is_cpu or n * k <= _LARGE:
         return F.linear(x, weight.codes(x.dtype), bias)
@@ -133,7 +133,7 @@ def few_rows(
     gate: Tensor | None,
     residual: Tensor | None,
 ) -> Tensor:
-    """On a CPU, the codes as they are packed, or float32: for decoding a token or a few."""
+    """GEMV on a CPU with packed codes or float32, for decoding a few tokens."""
     n, k = weight.shape
     q: QWeight | None = None
     if isinstance(weight, Tensor):
@@ -154,7 +154,7 @@ def few_rows(
 
 
 def recorded(*tensors: Tensor | None) -> bool:
-    """Whether torch records what is made of these tensors, to differentiate it."""
+    """Whether torch records operations on these tensors for autograd."""
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
@@ -171,13 +171,13 @@ def refuses_few_rows(s: Signature) -> str:
 
 
 def joined(weight: QWeight, low_rank: LowRank | None) -> LowRank | None:
-    """The low-rank part of a weight and that of a call, as one of the sum of their ranks."""
+    """Concatenate the low-rank parts of a weight and of a call; ranks add up."""
     parts = side_paths(weight, low_rank)
     return LowRank.stack(parts) if parts else None
 
 
 def side_paths(weight: QWeight | None, low_rank: LowRank | None) -> list[LowRank]:
-    """The low-rank part of a weight, if it has one, and that of a call: apart, so that one of zeros changes no bit."""
+    """The low-rank parts of a weight and of a call, kept apart so that zeros change no bit."""
     own = None if weight is None else weight.low_rank
     return [part for part in (own, low_rank) if part is not None]
 
@@ -194,7 +194,7 @@ def w8a8(
     """The definition of 8-bit weights times 8-bit inputs.
 
     Rows of x, rotated as the weight is, are quantized as ``quantize_rows`` does. Products are summed without rounding;
-    all else is in float32. The low-rank part gets x as it is.
+    all else is in float32. The low-rank part gets x unquantized.
     """
     from pipegraph.kernels.quantize_rows import reference as quantize
 
@@ -206,7 +206,7 @@ def w8a8(
 
 
 def refuses_w8a8(s: Signature) -> str:
-    """Why 8-bit inputs are not for a call."""
+    """Why a call does not support 8-bit inputs."""
     if s.layout is None or s.format not in ("q8", "fp8") or s.layout.group:
         return "needs a q8 or fp8 weight with a scale a row or one for all"
     if s.layout.dtype == torch.float8_e5m2:

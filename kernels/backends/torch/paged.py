@@ -67,13 +67,20 @@ def decode_torch(
     pages = torch.arange(block_table.shape[1], device=q.device) * page
     table = torch.where(pages < seq_lens[:, None], block_table, 0)
     token = torch.arange(len(pages) * page, device=q.device)
-    seen = token < seq_lens[:, None]
+    allowed = token < seq_lens[:, None]
     if window is not None:
-        seen &= token >= seq_lens[:, None] - window
+        allowed &= token >= seq_lens[:, None] - window
     k, v = (_tokens(c, s, table, q.dtype) for c, s in ((k_cache, k_scale), (v_cache, v_scale)))
-    k, v = (x.masked_fill(~seen[:, None, :, None], 0) for x in (k, v))
+    k, v = (x.masked_fill(~allowed[:, None, :, None], 0) for x in (k, v))
     result = sdpa(
-        q[:, :, None], k, v, mask=seen[:, None, None], scale=scale, softcap=softcap, sinks=sinks, return_lse=return_lse
+        q[:, :, None],
+        k,
+        v,
+        mask=allowed[:, None, None],
+        scale=scale,
+        softcap=softcap,
+        sinks=sinks,
+        return_lse=return_lse,
     )
     return (result[0][:, :, 0], result[1][:, :, 0]) if isinstance(result, tuple) else result[:, :, 0]
 
@@ -117,24 +124,24 @@ def append_torch(
     k_scale: Tensor | None,
     v_scale: Tensor | None,
 ) -> None:
-    """All tokens at once; which are left out is read, for which a GPU has to be waited for."""
-    kept = (slots >= 0).nonzero().squeeze(1)
-    chosen = slots[kept].long()
+    """All tokens at once; reads which are left out, which synchronizes a GPU."""
+    tokens = (slots >= 0).nonzero().squeeze(1)
+    chosen = slots[tokens].long()
     place = chosen // k_cache.shape[1], chosen % k_cache.shape[1]
     for x, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
         if scale is None:
-            cache[place] = x[kept]
+            cache[place] = x[tokens]
         else:
-            cache[place], scale[place] = quantize_tokens(x[kept], scale.dtype)
+            cache[place], scale[place] = quantize_tokens(x[tokens], scale.dtype)
 
 
 def smallest(scale_dtype: torch.dtype) -> float:
-    """The least scale: the smallest normal number, of float32 at least, in which it is computed."""
+    """The least scale: the smallest normal number, at least that of float32."""
     return float(max(torch.finfo(scale_dtype).tiny, torch.finfo(torch.float32).tiny))
 
 
 def quantize_tokens(x: Tensor, scale_dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """(..., D) as int8 and (...) scales, as ``kv_append`` says."""
+    """Quantize (..., D) to int8 and (...) scales, as ``kv_append`` does."""
     wide = x.float()
     scale = (wide.abs().amax(-1) / 127).clamp(min=smallest(scale_dtype))
     scale = torch.where(wide.isfinite().all(-1), scale, torch.nan).to(scale_dtype)

@@ -1,4 +1,4 @@
-"""Compile the launches that a host function would make, for any architecture, on a machine without a GPU.
+"""Ahead-of-time compilation of a host function's launches, for any architecture, without a GPU.
 
     with compiling("sm_90") as launches:
         attention(q, k, v, backend="triton")  # tensors on the device `meta`
@@ -58,7 +58,7 @@ _AMD = {"MFMA": r"\bv_mfma", "WMMA": r"\bv_wmma"}
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch that was compiled and not run."""
+    """A launch that was compiled, not run."""
 
     name: str
     kernel: Any
@@ -66,7 +66,7 @@ class Launch:
 
 
 class _Driver:
-    """Stands for a device of an architecture: enough of Triton's driver to compile."""
+    """A stand-in for a device of an architecture: enough of Triton's driver to compile."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -93,9 +93,9 @@ class _Driver:
 
 @contextmanager
 def compiling(architecture: str) -> Iterator[list[Launch]]:
-    """Inside, a launch compiles for ``architecture`` and is noted instead of run; Triton back ends take meta tensors.
+    """Compile launches for ``architecture`` instead of running them; Triton back ends take meta tensors.
 
-    Not for several threads at once.
+    Not thread-safe.
     """
     launches: list[Launch] = []
     run, active = JITFunction.run, driver._active
@@ -118,9 +118,9 @@ def compiling(architecture: str) -> Iterator[list[Launch]]:
 
 
 def resources(kernel: Any) -> dict[str, int]:
-    """What a compiled kernel takes: warps, bytes of shared memory, registers, bytes spilled, matrix instructions."""
-    found = {"warps": kernel.metadata.num_warps, "shared": kernel.metadata.shared}
-    return found | (_nvidia(kernel) if "cubin" in kernel.asm else _amd(kernel.asm["amdgcn"]))
+    """Resources of a compiled kernel: warps, bytes of shared memory, registers, bytes spilled, matrix instructions."""
+    usage = {"warps": kernel.metadata.num_warps, "shared": kernel.metadata.shared}
+    return usage | (_nvidia(kernel) if "cubin" in kernel.asm else _amd(kernel.asm["amdgcn"]))
 
 
 def _nvidia(kernel: Any) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Attention by tiles with online softmax (FlashAttention-2, arXiv 2307.08691): any strides, dense or of many sequences.
 
 A program computes BM query rows of one head. Head sizes that are no power of two are cut into a large tile and a small
-one (72 = 64 + 8 of 16), so that little is computed in vain. Keys that all rows of a program see are walked over without
-masks; of the others, at the edges of a causal band and under a mask, NaN is also kept from rows that may not see it.
+one (72 = 64 + 8 of 16), so that little work is wasted. Keys that all rows of a program attend to are processed without
+masks; at the edges of a causal band and under a mask, NaN is kept from rows that may not attend to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .linear_parts import columns_last
 
 @triton.jit
 def _tiles(
-    acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, first, last, rows, sq, skv, window,
+    acc0, acc1, l_i, m_i, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, first, last, rows, sq, skv, window,
     before, after, D: tl.constexpr, D0: tl.constexpr, D1: tl.constexpr, E: tl.constexpr, E0: tl.constexpr,
     E1: tl.constexpr, BN: tl.constexpr, EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
     SOFTCAP: tl.constexpr, STAGES: tl.constexpr,
@@ -50,17 +50,17 @@ def _tiles(
             bias = tl.load(at, mask=inside, other=0.0).to(tl.float32)
             scores += bias * LOG2_E
         if EDGE:
-            seen = (n < left)[None, :]
+            allowed = (n < left)[None, :]
             if CAUSAL:
                 behind = rows[:, None] + (skv - sq) - (n0 + n)[None, :]
-                seen = seen & (behind >= 0)
+                allowed = allowed & (behind >= 0)
                 if WINDOW:
-                    seen = seen & (behind < window)
+                    allowed = allowed & (behind < window)
             if MASK is not None:
                 at = MASK + rows.to(tl.int64)[:, None] * smm + (n0 + n).to(tl.int64)[None, :] * smn
-                seen = tl.load(at, mask=seen & (rows < sq)[:, None], other=0) != 0
+                allowed = tl.load(at, mask=allowed & (rows < sq)[:, None], other=0) != 0
             if BIAS is not None:
-                seen = seen & (bias != float("-inf"))
+                allowed = allowed & (bias != float("-inf"))
             if HIDES:
                 bad = is_bad(v0)
                 if E1 > 0:
@@ -68,13 +68,13 @@ def _tiles(
                     v1 = tl.where(bad[:, None], 0.0, v1)
                 v0 = tl.where(bad[:, None], 0.0, v0)
                 scores = tl.where(bad[None, :], float("nan"), scores)
-            scores = tl.where(seen, scores, float("-inf"))
-        weights, fade, total, top = online_softmax(scores, top, total)
+            scores = tl.where(allowed, scores, float("-inf"))
+        weights, alpha, l_i, m_i = online_softmax(scores, m_i, l_i)
         weights = weights.to(V.dtype.element_ty)
-        acc0 = tl.dot(weights, v0, acc0 * fade[:, None], input_precision="ieee")
+        acc0 = tl.dot(weights, v0, acc0 * alpha[:, None], input_precision="ieee")
         if E1 > 0:
-            acc1 = tl.dot(weights, v1, acc1 * fade[:, None], input_precision="ieee")
-    return acc0, acc1, total, top
+            acc1 = tl.dot(weights, v1, acc1 * alpha[:, None], input_precision="ieee")
+    return acc0, acc1, l_i, m_i
 
 
 @triton.jit(do_not_specialize=["sq", "skv", "window", "tiles"])
@@ -124,38 +124,38 @@ def attention_kernel(
         BIAS += b * sbb + h * sbh
     m = tl.arange(0, BM)
     rows = first_row + m
-    here = sq - first_row
+    rows_left = sq - first_row
     d0 = tl.arange(0, D0)
-    q0 = load_rows(Q, m, d0, sqm, here, D, True, D < D0)
+    q0 = load_rows(Q, m, d0, sqm, rows_left, D, True, D < D0)
     q1 = q0
     if D1 > 0:
-        q1 = load_rows(Q, m, D0 + tl.arange(0, D1), sqm, here, D, True, D < D0 + D1)
+        q1 = load_rows(Q, m, D0 + tl.arange(0, D1), sqm, rows_left, D, True, D < D0 + D1)
     acc0 = tl.zeros([BM, E0], dtype=tl.float32)
     acc1 = acc0
     if E1 > 0:
         acc1 = tl.zeros([BM, E1], dtype=tl.float32)
-    top, total = start(SINKS, h, BM)
+    m_i, l_i = start(SINKS, h, BM)
     lo, full_lo, full_hi, hi = key_range(first_row, sq, skv, window, BM, BN, CAUSAL, WINDOW)
     if CU_Q is not None:
-        hi = tl.where(here > 0, hi, 0)
-        full_hi = tl.where(here > 0, full_hi, 0)
+        hi = tl.where(rows_left > 0, hi, 0)
+        full_hi = tl.where(rows_left > 0, full_hi, 0)
     if MASK is not None or BIAS is not None:
         full_hi = lo
     elif WINDOW:
-        acc0, acc1, total, top = _tiles(
-            acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, lo, full_lo, rows, sq, skv,
+        acc0, acc1, l_i, m_i = _tiles(
+            acc0, acc1, l_i, m_i, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, lo, full_lo, rows, sq, skv,
             window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, STAGES,
         )  # fmt: skip
     if MASK is None and BIAS is None:
-        acc0, acc1, total, top = _tiles(
-            acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_lo, full_hi, rows, sq,
+        acc0, acc1, l_i, m_i = _tiles(
+            acc0, acc1, l_i, m_i, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_lo, full_hi, rows, sq,
             skv, window, before, after, D, D0, D1, E, E0, E1, BN, False, CAUSAL, WINDOW, SOFTCAP, STAGES,
         )  # fmt: skip
-    acc0, acc1, total, top = _tiles(
-        acc0, acc1, total, top, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_hi, hi, rows, sq, skv,
+    acc0, acc1, l_i, m_i = _tiles(
+        acc0, acc1, l_i, m_i, q0, q1, K, V, MASK, BIAS, skn, svn, smm, smn, sbm, sbn, full_hi, hi, rows, sq, skv,
         window, before, after, D, D0, D1, E, E0, E1, BN, True, CAUSAL, WINDOW, SOFTCAP, STAGES,
     )  # fmt: skip
-    share = tl.where(total == 0.0, 0.0, 1.0 / total)
+    share = tl.where(l_i == 0.0, 0.0, 1.0 / l_i)
     inside = (rows < sq)[:, None]
     e0 = tl.arange(0, E0)
     at = OUT + m[:, None] * som
@@ -165,7 +165,7 @@ def attention_kernel(
         tl.store(at + e1[None, :], (acc1 * share[:, None]).to(OUT.dtype.element_ty), mask=inside & (e1 < E)[None, :])
     if LSE is not None:
         LSE += row_sums + h * slh + tl.cast(first_row, tl.int64) * slm
-        tl.store(LSE + m * slm, (top + tl.math.log2(total)) * LN_2, mask=rows < sq)
+        tl.store(LSE + m * slm, (m_i + tl.math.log2(l_i)) * LN_2, mask=rows < sq)
 
 
 def attention(
@@ -264,7 +264,7 @@ def _launch(
 
 
 def scale_and_cap(scale: float, softcap: float | None) -> tuple[float, float]:
-    """The two factors that :func:`in_base_2` takes."""
+    """The two factors of :func:`in_base_2`."""
     log2_e = LOG2_E.value
     return (scale * log2_e, 1.0) if softcap is None else (scale / softcap, softcap * log2_e)
 

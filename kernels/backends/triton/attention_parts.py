@@ -1,4 +1,4 @@
-"""The pieces that all attention kernels share: scores in base 2, online softmax, ranges of keys, hidden NaN."""
+"""Shared parts of attention kernels: scores in base 2, online softmax, key ranges, masked NaN."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ def in_base_2(scores, before, after, SOFTCAP: tl.constexpr):
 
 
 @triton.jit
-def online_softmax(scores, top, total):
-    """One more tile of base-2 scores: (weights, factor for what was summed before, new total, new top) of each row."""
-    new_top = tl.maximum(top, tl.max(scores, 1))
-    base = tl.where(new_top == float("-inf"), 0.0, new_top)
+def online_softmax(scores, m_i, l_i):
+    """Online softmax over one more tile of base-2 scores: (weights, alpha, new l_i, new m_i) of each row."""
+    new_m_i = tl.maximum(m_i, tl.max(scores, 1))
+    base = tl.where(new_m_i == float("-inf"), 0.0, new_m_i)
     weights = tl.math.exp2(scores - base[:, None])
-    fade = tl.math.exp2(top - base)
-    return weights, fade, total * fade + tl.sum(weights, 1), new_top
+    alpha = tl.math.exp2(m_i - base)
+    return weights, alpha, l_i * alpha + tl.sum(weights, 1), new_m_i
 
 
 @triton.jit
 def start(SINKS, head, rows: tl.constexpr):
-    """Top and total before the first key: nothing, or the sink."""
-    top = tl.full([rows], float("-inf"), dtype=tl.float32)
-    total = tl.zeros([rows], dtype=tl.float32)
+    """Initial m_i (maximum) and l_i (sum): empty, or the sink."""
+    m_i = tl.full([rows], float("-inf"), dtype=tl.float32)
+    l_i = tl.zeros([rows], dtype=tl.float32)
     if SINKS is not None:
-        top = tl.zeros([rows], dtype=tl.float32) + tl.load(SINKS + head).to(tl.float32) * LOG2_E
-        total = tl.where(top == float("-inf"), 0.0, 1.0)
-    return top, total
+        m_i = tl.zeros([rows], dtype=tl.float32) + tl.load(SINKS + head).to(tl.float32) * LOG2_E
+        l_i = tl.where(m_i == float("-inf"), 0.0, 1.0)
+    return m_i, l_i
 
 
 @triton.jit
 def is_bad(tile):
     """Which rows of a tile hold NaN or Inf: an exponent of all ones (looking at bits takes fewer registers)."""
     if tile.dtype == tl.float32:
-        ones = tile.to(tl.int32, bitcast=True) & 0x7F800000
-        bad = tl.max(ones, 1) == 0x7F800000
+        exponents = tile.to(tl.int32, bitcast=True) & 0x7F800000
+        bad = tl.max(exponents, 1) == 0x7F800000
     elif tile.dtype == tl.float16:
         bad = tl.max(tile.to(tl.int16, bitcast=True) & 0x7C00, 1) == 0x7C00
     else:

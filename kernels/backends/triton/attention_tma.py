@@ -1,6 +1,6 @@
-"""Attention whose tiles come and go through tensor descriptors: the copy engine (TMA) of Hopper and newer.
+"""Attention with tensor descriptors (TMA) of Hopper and newer.
 
-As ``attention`` without masks and biases, for head sizes that are one tile. What lies outside a tensor reads as 0.
+As ``attention`` without masks and biases, for head sizes of one tile. Reads outside a tensor give 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .configs_attention import tma_config
 
 @triton.jit
 def _tiles(
-    acc, total, top, q, K, V, b, hk, first, last, rows, sq, skv, window, before, after, D: tl.constexpr,
+    acc, l_i, m_i, q, K, V, b, hk, first, last, rows, sq, skv, window, before, after, D: tl.constexpr,
     E: tl.constexpr, BN: tl.constexpr, EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
     SOFTCAP: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -32,19 +32,19 @@ def _tiles(
         scores = in_base_2(tl.dot(q, tl.trans(k)), before, after, SOFTCAP)
         v = V.load([b, hk, n0, 0]).reshape([BN, E])
         if EDGE:
-            seen = (n0 + n < skv)[None, :]
+            allowed = (n0 + n < skv)[None, :]
             if CAUSAL:
                 behind = rows[:, None] + (skv - sq) - (n0 + n)[None, :]
-                seen = seen & (behind >= 0)
+                allowed = allowed & (behind >= 0)
                 if WINDOW:
-                    seen = seen & (behind < window)
+                    allowed = allowed & (behind < window)
                 bad = is_bad(v)
                 v = tl.where(bad[:, None], 0.0, v)
                 scores = tl.where(bad[None, :], float("nan"), scores)
-            scores = tl.where(seen, scores, float("-inf"))
-        weights, fade, total, top = online_softmax(scores, top, total)
-        acc = tl.dot(weights.to(v.dtype), v, acc * fade[:, None])
-    return acc, total, top
+            scores = tl.where(allowed, scores, float("-inf"))
+        weights, alpha, l_i, m_i = online_softmax(scores, m_i, l_i)
+        acc = tl.dot(weights.to(v.dtype), v, acc * alpha[:, None])
+    return acc, l_i, m_i
 
 
 @triton.jit(do_not_specialize=["sq", "skv", "window", "tiles"])
@@ -61,26 +61,26 @@ def attention_tma_kernel(
     rows = first_row + tl.arange(0, BM)
     q = Q.load([b, h, first_row, 0]).reshape([BM, D])
     acc = tl.zeros([BM, E], dtype=tl.float32)
-    top, total = start(SINKS, h, BM)
+    m_i, l_i = start(SINKS, h, BM)
     lo, full_lo, full_hi, hi = key_range(first_row, sq, skv, window, BM, BN, CAUSAL, WINDOW)
     if WINDOW:
-        acc, total, top = _tiles(
-            acc, total, top, q, K, V, b, h // group, lo, full_lo, rows, sq, skv, window, before, after, D, E, BN, True,
+        acc, l_i, m_i = _tiles(
+            acc, l_i, m_i, q, K, V, b, h // group, lo, full_lo, rows, sq, skv, window, before, after, D, E, BN, True,
             CAUSAL, WINDOW, SOFTCAP, STAGES,
         )  # fmt: skip
-    acc, total, top = _tiles(
-        acc, total, top, q, K, V, b, h // group, full_lo, full_hi, rows, sq, skv, window, before, after, D, E, BN,
+    acc, l_i, m_i = _tiles(
+        acc, l_i, m_i, q, K, V, b, h // group, full_lo, full_hi, rows, sq, skv, window, before, after, D, E, BN,
         False, CAUSAL, WINDOW, SOFTCAP, STAGES,
     )  # fmt: skip
-    acc, total, top = _tiles(
-        acc, total, top, q, K, V, b, h // group, full_hi, hi, rows, sq, skv, window, before, after, D, E, BN, True,
+    acc, l_i, m_i = _tiles(
+        acc, l_i, m_i, q, K, V, b, h // group, full_hi, hi, rows, sq, skv, window, before, after, D, E, BN, True,
         CAUSAL, WINDOW, SOFTCAP, STAGES,
     )  # fmt: skip
-    share = tl.where(total == 0.0, 0.0, 1.0 / total)
+    share = tl.where(l_i == 0.0, 0.0, 1.0 / l_i)
     OUT.store([b, h, first_row, 0], (acc * share[:, None]).to(OUT.dtype).reshape([1, 1, BM, E]))
     if LSE is not None:
         at = LSE + batch_head.to(tl.int64) * sq + rows
-        tl.store(at, (top + tl.math.log2(total)) * LN_2, mask=rows < sq)
+        tl.store(at, (m_i + tl.math.log2(l_i)) * LN_2, mask=rows < sq)
 
 
 def attention(
@@ -118,7 +118,7 @@ def attention(
 
 
 def _tiled(x: Tensor, rows: int) -> TensorDescriptor:
-    """A descriptor of (B, H, S, D); it wants addresses that 16 divides, so other tensors are copied."""
+    """A descriptor of (B, H, S, D); addresses must be multiples of 16, so other tensors are copied."""
     strides = [s if n > 1 else 8 for s, n in zip(x.stride()[:3], x.shape[:3], strict=True)]
     aligned = x.stride(3) == 1 and x.data_ptr() % 16 == 0 and all(s and s * x.element_size() % 16 == 0 for s in strides)
     if not aligned:

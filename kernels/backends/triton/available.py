@@ -12,17 +12,17 @@ from importlib.util import find_spec
 from typing import Final
 
 INTERPRETER: Final = "interpreter"
-"""What :func:`architecture` says under ``TRITON_INTERPRET=1``: kernels are run by numpy, on CPU tensors."""
+"""Value of :func:`architecture` under ``TRITON_INTERPRET=1``: kernels run in numpy, on CPU tensors."""
 AHEAD: Final[ContextVar[str]] = ContextVar("pipegraph_ahead", default="")
-"""The architecture that launches are compiled for, but not run, at present (``backends.triton.ahead``); else empty."""
+"""The target architecture of ahead-of-time compilation (``backends.triton.ahead``), or empty."""
 
 LARGEST_BLOCK: Final = 8192
-"""Columns that are rotated together lie in shared memory, 4 bytes each; a block of threads has 64 KiB or more."""
+"""Most columns that are rotated together, in shared memory, 4 bytes each; a thread block has 64 KiB or more."""
 _NEAREST: Final = {"sm_87": "sm_86", "sm_103": "sm_100", "sm_110": "sm_100", "sm_121": "sm_120"}
 
 
 def missing() -> str:
-    """Why no Triton kernel can run on this machine; empty if one can."""
+    """Why no Triton kernel can run on this machine, or an empty string."""
     return "" if AHEAD.get() else _missing()
 
 
@@ -51,7 +51,7 @@ def interpreting() -> bool:
 
 
 def refuses(device: str) -> str:
-    """Why a Triton kernel cannot take tensors of a device type; empty if it can."""
+    """Why a Triton kernel does not support a device type, or an empty string."""
     if AHEAD.get() and device == "meta":
         return ""
     wanted = "cpu" if interpreting() else "cuda"  # HIP devices are called cuda, too
@@ -59,7 +59,7 @@ def refuses(device: str) -> str:
 
 
 def refuses_rotation(block: int | None) -> str:
-    """Why rows cannot be rotated by blocks of so many columns; empty if they can."""
+    """Why rows cannot be rotated by blocks of this many columns, or an empty string."""
     return "" if (block or 0) <= LARGEST_BLOCK else f"rotates blocks of at most {LARGEST_BLOCK} columns, not {block}"
 
 
@@ -69,7 +69,7 @@ def rank(value: float) -> float:
 
 
 def architecture() -> str:
-    """What kernels are compiled for on the current device: ``sm_90``, ``gfx942``, ... or ``interpreter``.
+    """Compile target of the current device: ``sm_90``, ``gfx942``, ... or ``interpreter``.
 
     Tables of configurations are keyed by this. Needs a device, or the stand-in of the ahead-of-time tests.
     """
@@ -79,14 +79,14 @@ def architecture() -> str:
 
 
 def without_e4m3() -> str:
-    """Why kernels on the current device cannot make or multiply float8 e4m3fn; empty if they can."""
+    """Why the current device does not support float8 e4m3fn, or an empty string."""
     arch = architecture()
     has = int(arch[3:]) >= 89 if arch.startswith("sm_") else arch.startswith((INTERPRETER, "gfx95", "gfx12"))
     return "" if has else f"{arch} has no e4m3fn"
 
 
 def nearest(arch: str) -> str:
-    """The architecture in the tables of configurations that is most like ``arch``: itself, if it is in them."""
+    """The most similar architecture in the configuration tables; ``arch`` itself if it is in them."""
     if arch.startswith("gfx"):
         return "gfx942" if arch.startswith("gfx9") else "gfx1201" if arch.startswith("gfx12") else "gfx1100"
     return _NEAREST.get(arch, arch)
@@ -105,7 +105,7 @@ def _current_device() -> tuple[str, int]:
 
 @cache
 def _of_device(index: int) -> tuple[str, int]:
-    """Architecture and number of multiprocessors, by what torch says: Triton need not be installed."""
+    """Architecture and number of multiprocessors as reported by torch, without Triton."""
     import torch
 
     device = torch.cuda.get_device_properties(index)

@@ -1,4 +1,4 @@
-"""What the matrix products share: walking over tiles, and what comes after the product."""
+"""Shared parts of matrix products: tile order and epilogue."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Finish(NamedTuple):
 def prepare(
     x: Tensor, n: int, bias: Tensor | None, low_rank: LowRank | None, gate: Tensor | None, residual: Tensor | None
 ) -> Finish:
-    """Make the result (rows of x, N) and bring what is added into the shape that kernels read."""
+    """Allocate the result (rows of x, N) and reshape gate and residual for the kernels."""
     out = torch.empty((x.shape[:-1].numel(), n), dtype=x.dtype, device=x.device)
     h = u = None
     if low_rank is not None and low_rank.rank:
@@ -133,7 +133,7 @@ def columns_last(x: Tensor) -> Tensor:
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, warps: int, **constants: Any) -> None:
-    """Start a kernel; not if there is nothing to do."""
+    """Launch a kernel, unless the grid is empty."""
     if all(grid):
         kernel[grid](*args, **constants, num_warps=warps, enable_fp_fusion=True)
 

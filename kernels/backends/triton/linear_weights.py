@@ -18,7 +18,7 @@ from .configs_linear import weights_config, weights_splits
 from .linear_parts import columns_last, finish, flat, launch, prepare, tile_of
 
 BLOCK = tl.constexpr(32)
-"""Columns of W that share a scale at least, and that 16 bytes of w4 hold."""
+"""Least columns of W per scale, and columns in 16 bytes of w4."""
 
 
 @triton.jit
@@ -33,7 +33,7 @@ def _unpack(b, KIND: tl.constexpr):
 
 @triton.jit
 def _spread(q, s, COLUMNS: tl.constexpr, BN: tl.constexpr, EACH: tl.constexpr):
-    """s (COLUMNS / EACH, BN), each row EACH times."""
+    """Repeat each row of s (COLUMNS / EACH, BN) EACH times."""
     return tl.reshape(
         tl.broadcast_to(tl.reshape(s, [COLUMNS // EACH, 1, BN]), [COLUMNS // EACH, EACH, BN]), [COLUMNS, BN]
     )
@@ -174,10 +174,10 @@ def linear_experts(
         start = tl.load(OFFSETS + e)
         end = tl.load(OFFSETS + e + 1)
         tiles = tl.cdiv(end - start, BM)
-        mine = (i >= before) & (i < before + tiles)
-        expert = tl.where(mine, e, expert)
-        first = tl.where(mine, start + (i - before) * BM, first)
-        last = tl.where(mine, end, last)
+        owned = (i >= before) & (i < before + tiles)
+        expert = tl.where(owned, e, expert)
+        first = tl.where(owned, start + (i - before) * BM, first)
+        last = tl.where(owned, end, last)
         before += tiles
     if first < last:
         rows = first + tl.arange(0, BM)

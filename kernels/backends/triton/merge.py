@@ -73,7 +73,7 @@ def merge(
 
 
 def merge_attention(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """As the op ``merge_attention``."""
+    """The op ``merge_attention``."""
     values = torch.stack([o for o, _ in parts])
     sums = torch.stack([lse for _, lse in parts]).float()
     out, lse = torch.empty_like(values[0]), torch.empty_like(sums[0])

@@ -138,21 +138,21 @@ def rope_kernel(
     head = tl.program_id(1) * BH + tl.arange(0, BH)
     x_at = X + b * sxb + i * sxs + head.to(tl.int64)[:, None] * sxh
     out_at = OUT + b * sob + i * sos + head.to(tl.int64)[:, None] * soh
-    mine = (head < heads)[:, None]
+    is_head = (head < heads)[:, None]
     pair = tl.arange(0, BP)
-    some = mine & (pair < half)[None, :]
+    some = is_head & (pair < half)[None, :]
     both = tl.arange(0, 2 * BP)
-    within = mine & (both < 2 * half)[None, :]
+    within = is_head & (both < 2 * half)[None, :]
     if INTERLEAVED:  # neighbours are loaded together, side by side in memory
         whole = tl.load(x_at + both[None, :], mask=within, other=0.0).to(tl.float32)
         x0, x1 = tl.split(tl.reshape(whole, [BH, BP, 2]))
     else:
         x0 = tl.load(x_at + pair[None, :], mask=some, other=0.0).to(tl.float32)
         x1 = tl.load(x_at + (half + pair)[None, :], mask=some, other=0.0).to(tl.float32)
-    left = mine
+    left = is_head
     if BD > 0:
         rest = 2 * half + tl.arange(0, BD)
-        left = mine & (rest < d)[None, :]
+        left = is_head & (rest < d)[None, :]
         x2 = tl.load(x_at + rest[None, :], mask=left, other=0.0).to(tl.float32)
     if NORM:
         square = tl.sum(x0 * x0, 1) + tl.sum(x1 * x1, 1)

@@ -53,35 +53,35 @@ def decode_kernel(
     is_head = in_group < GROUP
     q = tl.load(Q + b * sqb + head[:, None] * sqh + d[None, :], mask=is_head[:, None] & (d < D)[None, :], other=0.0)
     acc = tl.zeros([G, EP], dtype=tl.float32)
-    total = tl.zeros([G], dtype=tl.float32)
-    top = tl.full([G], float("-inf"), dtype=tl.float32)
+    l_i = tl.zeros([G], dtype=tl.float32)
+    m_i = tl.full([G], float("-inf"), dtype=tl.float32)
     for n0 in tl.range(lo, hi, BN, num_stages=STAGES):
         n = n0 + tl.arange(0, BN)
-        here = n < hi
-        page = tl.load(TABLE + b * stb + n // PAGE, mask=here, other=0).to(tl.int64)
+        in_range = n < hi
+        page = tl.load(TABLE + b * stb + n // PAGE, mask=in_range, other=0).to(tl.int64)
         token = n % PAGE
         at = page * skp + token * skt + hk * skh
-        k = tl.load(K + at[:, None] + d[None, :], mask=here[:, None] & (d < D)[None, :], other=0)
+        k = tl.load(K + at[:, None] + d[None, :], mask=in_range[:, None] & (d < D)[None, :], other=0)
         scores = tl.dot(q, tl.trans(k.to(q.dtype)), input_precision="ieee")
         if K_SCALE is not None:
-            k_scale = tl.load(K_SCALE + page * ssp + token * sst + hk * ssh, mask=here, other=0.0)
+            k_scale = tl.load(K_SCALE + page * ssp + token * sst + hk * ssh, mask=in_range, other=0.0)
             scores *= k_scale.to(tl.float32)[None, :]
-        scores = tl.where(here[None, :], in_base_2(scores, before, after, SOFTCAP), float("-inf"))
-        weights, fade, total, top = online_softmax(scores, top, total)
+        scores = tl.where(in_range[None, :], in_base_2(scores, before, after, SOFTCAP), float("-inf"))
+        weights, alpha, l_i, m_i = online_softmax(scores, m_i, l_i)
         at = page * svp + token * svt + hk * svh
-        v = tl.load(V + at[:, None] + e[None, :], mask=here[:, None] & (e < E)[None, :], other=0)
-        acc *= fade[:, None]
+        v = tl.load(V + at[:, None] + e[None, :], mask=in_range[:, None] & (e < E)[None, :], other=0)
+        acc *= alpha[:, None]
         if V_SCALE is not None:  # weights times scales, but at most 1, so that float16 holds them
-            v_scale = tl.load(V_SCALE + page * szp + token * szt + hk * szh, mask=here, other=0.0).to(tl.float32)
+            v_scale = tl.load(V_SCALE + page * szp + token * szt + hk * szh, mask=in_range, other=0.0).to(tl.float32)
             largest = tl.max(v_scale, 0)
             weights *= (v_scale / tl.where(largest > 0, largest, 1.0))[None, :]
             acc += tl.dot(weights.to(q.dtype), v.to(q.dtype), input_precision="ieee") * largest
         else:
             acc = tl.dot(weights.to(q.dtype), v, acc, input_precision="ieee")
-    acc *= tl.where(total == 0.0, 0.0, 1.0 / total)[:, None]
+    acc *= tl.where(l_i == 0.0, 0.0, 1.0 / l_i)[:, None]
     row = (part.to(tl.int64) * batch + b) * (key_heads * GROUP) + head
     tl.store(PARTS + row[:, None] * E + e[None, :], acc, mask=is_head[:, None] & (e < E)[None, :])
-    tl.store(SUMS + row, (top + tl.math.log2(total)) * LN_2, mask=is_head)
+    tl.store(SUMS + row, (m_i + tl.math.log2(l_i)) * LN_2, mask=is_head)
 
 
 def paged_decode(
@@ -99,7 +99,7 @@ def paged_decode(
     sinks: Tensor | None,
     return_lse: bool,
 ) -> Result:
-    """As the op ``paged_decode``; the last dimension of q and of the caches must be side by side in memory."""
+    """The op ``paged_decode``; the last dimension of q and of the caches must be side by side in memory."""
     batch, heads, dim = q.shape
     _, page, key_heads, value_dim = v_cache.shape
     out = q.new_empty(batch, heads, value_dim)
@@ -131,9 +131,9 @@ def paged_decode(
 
 
 @triton.jit
-def _write(x, CACHE, SCALE, to, scale_to, d, size, kept, SMALLEST: tl.constexpr):
+def _write(x, CACHE, SCALE, to, scale_to, d, size, valid, SMALLEST: tl.constexpr):
     """Store a token of one head, quantized if there are scales; nothing if it is not ``kept``."""
-    inside = d < tl.where(kept, size, 0)
+    inside = d < tl.where(valid, size, 0)
     if SCALE is None:
         tl.store(CACHE + to + d, x, mask=inside)
     else:
@@ -145,7 +145,7 @@ def _write(x, CACHE, SCALE, to, scale_to, d, size, kept, SMALLEST: tl.constexpr)
         steps = (steps + 12582912.0) - 12582912.0  # 1.5 * 2**23: to nearest even
         steps = tl.where(wrong == 0.0, tl.minimum(tl.maximum(steps, -127.0), 127.0), 0.0)
         tl.store(CACHE + to + d, steps.to(tl.int8), mask=inside)
-        tl.store(SCALE + scale_to, stored, mask=kept)
+        tl.store(SCALE + scale_to, stored, mask=valid)
 
 
 @triton.jit
@@ -158,17 +158,17 @@ def append_kernel(
     t = (tl.program_id(0) // heads).to(tl.int64)
     h = (tl.program_id(0) % heads).to(tl.int64)
     slot = tl.load(SLOTS + t).to(tl.int64)
-    kept = slot >= 0
+    valid = slot >= 0
     page = slot // PAGE
     place = slot % PAGE
     d = tl.arange(0, DP)
     x = tl.load(X_K + t * sxt + h * sxh + d, mask=d < D, other=0.0)
     to = page * skp + place * skt + h * skh
-    _write(x, K, K_SCALE, to, page * ssp + place * sst + h * ssh, d, D, kept, SMALLEST)
+    _write(x, K, K_SCALE, to, page * ssp + place * sst + h * ssh, d, D, valid, SMALLEST)
     e = tl.arange(0, EP)
     y = tl.load(X_V + t * syt + h * syh + e, mask=e < E, other=0.0)
     to = page * svp + place * svt + h * svh
-    _write(y, V, V_SCALE, to, page * szp + place * szt + h * szh, e, E, kept, SMALLEST)
+    _write(y, V, V_SCALE, to, page * szp + place * szt + h * szh, e, E, valid, SMALLEST)
 
 
 def kv_append(
@@ -181,7 +181,7 @@ def kv_append(
     k_scale: Tensor | None,
     v_scale: Tensor | None,
 ) -> None:
-    """As the op ``kv_append``; the last dimension of the caches must be side by side in memory."""
+    """The op ``kv_append``; the last dimension of the caches must be side by side in memory."""
     tokens, heads, dim = k.shape
     value_dim = v.shape[2]
     if not (tokens and heads):

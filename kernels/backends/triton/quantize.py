@@ -59,7 +59,7 @@ def _part(X, n0, n, BN: tl.constexpr, BLOCK: tl.constexpr, FOURS: tl.constexpr):
 
 @triton.jit
 def _bytes(y, scale, FP8: tl.constexpr):
-    """y / scale in the range of 8 bits; whole numbers for int8, to the nearest even."""
+    """Scale y / scale into the range of 8 bits; whole numbers for int8, to the nearest even."""
     value = tl.div_rn(y, tl.zeros_like(y) + scale)
     if FP8:
         return tl.where(value != value, value, tl.minimum(tl.maximum(value, -448.0), 448.0))

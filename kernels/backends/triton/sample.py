@@ -1,4 +1,4 @@
-"""Draw a token from logits, a row a program: every rule is a threshold on logits, found by halving, without a sort."""
+"""Draw a token from logits, one row per program: rules are thresholds on logits, found by bisection, not by sorting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .linear_parts import columns_last, launch
 
 @triton.jit
 def _keys(z):
-    """float32 as uint32 that sort alike; NaN as -inf, -0 as 0."""
+    """Map float32 to uint32 of the same order; NaN as -inf, -0 as 0."""
     z = tl.where(z != z, float("-inf"), z + 0.0)
     bits = z.to(tl.uint32, bitcast=True)
     return tl.where((bits >> 31) != 0, ~bits, bits | 0x80000000)
@@ -21,7 +21,7 @@ def _keys(z):
 
 @triton.jit
 def _weights(z, top, temperature):
-    """exp((z - top) / temperature); 0 for -inf and NaN."""
+    """Weights exp((z - top) / temperature); 0 for -inf and NaN."""
     return tl.where(z > float("-inf"), tl.exp((z - top) / temperature), 0.0)
 
 
@@ -33,21 +33,21 @@ def _threshold(ROW, v, top, temperature, least, wanted, COUNT: tl.constexpr, BV:
     """
     NT: tl.constexpr = 1 << BITS
     step = tl.arange(0, NT)
-    found = tl.zeros([1], dtype=tl.uint32)
+    prefix = tl.zeros([1], dtype=tl.uint32)
     for shift in range(32 - BITS, -1, -BITS):
-        tries = found + (step.to(tl.uint32) << shift)
+        tries = prefix + (step.to(tl.uint32) << shift)
         total = tl.zeros([NT], dtype=tl.float32)
         for v0 in range(0, v, BV):
             column = v0 + tl.arange(0, BV)
             z = tl.load(ROW + column, mask=column < v, other=float("-inf")).to(tl.float32)
             key = _keys(z)
-            one = tl.where((column < v) & (key >= least), 1.0, 0.0)
+            weight = tl.where((column < v) & (key >= least), 1.0, 0.0)
             if not COUNT:
-                one *= _weights(z, top, temperature)
-            total += tl.sum(tl.where(key[None, :] >= tries[:, None], one[None, :], 0.0), 1)
+                weight *= _weights(z, top, temperature)
+            total += tl.sum(tl.where(key[None, :] >= tries[:, None], weight[None, :], 0.0), 1)
         best = tl.max(tl.where(total >= wanted, step, 0), 0)
-        found += best.to(tl.uint32) << shift
-    return tl.max(found, 0)
+        prefix += best.to(tl.uint32) << shift
+    return tl.max(prefix, 0)
 
 
 @triton.jit
@@ -62,10 +62,10 @@ def sample_kernel(
     for v0 in range(0, v, BV):
         column = v0 + tl.arange(0, BV)
         z = tl.load(ROW + column, mask=column < v, other=float("-inf")).to(tl.float32)
-        here = tl.max(z, 0)
-        first = tl.min(tl.where(z == here, column, v), 0)
-        best = tl.where(here > top, first, best)
-        top = tl.maximum(top, here)
+        block_max = tl.max(z, 0)
+        first = tl.min(tl.where(z == block_max, column, v), 0)
+        best = tl.where(block_max > top, first, best)
+        top = tl.maximum(top, block_max)
     chosen = best
     temperature = tl.load(TEMPERATURE + row)
     if temperature > 0:
