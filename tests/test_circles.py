@@ -25,7 +25,7 @@ def running(tree: ast.AST) -> Iterator[ast.AST]:
 
 def circles(root: Path) -> list[set[str]]:
     """Modules that import each other in a ring, without the ``pipegraph.`` before their names."""
-    files = [f for folder in MAY for f in (root / folder).rglob("*.py") if "embedded" not in f.parts]
+    files = [f for folder in MAY for f in (root / folder).rglob("*.py")]
     names = {
         "pipegraph." + ".".join(f.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): f for f in files
     }

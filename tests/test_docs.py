@@ -15,11 +15,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 from PIL import Image
+from recipes import score, video_score, video_world, world
 
 import pipegraph as pg
 from pipegraph.cli import commands as cli
 from pipegraph.graphs import ready_made
-from pipegraph.models.embedded.recipe import score, video_score, video_world, world
 
 from .docs import NOT_RUN, PAGES, ROOT, Command, blocks, commands, prompts, runs
 

@@ -45,6 +45,7 @@ def test_the_wheel_holds_the_tracked_files_of_the_package(wheel: Path) -> None:
         names = {n for n in archive.namelist() if not n.split("/")[0].endswith(".dist-info")}
     assert tracked() <= names
     assert any(n.endswith(".safetensors") for n in names)
+    assert not any("recipe" in n for n in names)  # how the shipped models were made is not part of the package
     assert {n.split("/")[0] for n in names} == {"pipegraph"}
     assert len(names) < len(tracked()) + 200  # no caches, no outputs
 

@@ -4,14 +4,13 @@ import random
 
 import numpy as np
 import pytest
+from recipes import reading, score, video_reading, video_train, world
+from recipes.measure import EMBEDDED, sigmas
+from recipes.networks import TEXT_TOKENS, VOCABULARY, clip_ids, t5_ids
+from recipes.render import draw
+from recipes.video_world import Moving, ids, sample
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
-
-from pipegraph.models.embedded.recipe import reading, score, video_reading, video_train, world
-from pipegraph.models.embedded.recipe.measure import EMBEDDED, sigmas
-from pipegraph.models.embedded.recipe.networks import TEXT_TOKENS, VOCABULARY, clip_ids, t5_ids
-from pipegraph.models.embedded.recipe.render import draw
-from pipegraph.models.embedded.recipe.video_world import Moving, ids, sample
 
 BASE = EMBEDDED / "flux-tiny"
 ODD = [

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-
-from pipegraph.models.embedded.recipe import video_requests
-from pipegraph.models.embedded.recipe.requests import Wish, answer, fulfils, read, request
-from pipegraph.models.embedded.recipe.world import Scene, Thing, caption, sample_scene
+from recipes import video_requests
+from recipes.requests import Wish, answer, fulfils, read, request
+from recipes.world import Scene, Thing, caption, sample_scene
 
 
 @pytest.mark.parametrize("held_out", [False, True])

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 from diffusers import FluxControlNetModel, FluxPipeline
+from recipes import measure, world
+from recipes.export import card
+from recipes.measure import EMBEDDED
+from recipes.networks import TEXT_TOKENS
 from safetensors import safe_open
 
 from pipegraph.models.checkpoints.parts import part
 from pipegraph.models.checkpoints.source import checkpoint
-from pipegraph.models.embedded.recipe import measure, world
-from pipegraph.models.embedded.recipe.export import card
-from pipegraph.models.embedded.recipe.measure import EMBEDDED
-from pipegraph.models.embedded.recipe.networks import TEXT_TOKENS, pack, unpack
+from pipegraph.models.families.flux import pack, unpack
 
 BASE, SCHNELL = EMBEDDED / "flux-tiny", EMBEDDED / "flux-tiny-schnell"
 EDGES, LORA = EMBEDDED / "controlnet/flux-tiny-edges", EMBEDDED / "loras/flux-tiny-flat.safetensors"

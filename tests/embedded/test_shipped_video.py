@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler, WanPipeline
+from recipes import video_measure as measure
+from recipes.measure import EMBEDDED, weights_id
+from recipes.video_export import card
+from recipes.video_networks import generate
+from recipes.video_score import score, table
+from recipes.video_world import FRAMES, SIZE, TOKENS
 from transformers import PreTrainedTokenizerFast
-
-from pipegraph.models.embedded.recipe import video_measure as measure
-from pipegraph.models.embedded.recipe.measure import EMBEDDED, weights_id
-from pipegraph.models.embedded.recipe.video_export import card
-from pipegraph.models.embedded.recipe.video_networks import generate
-from pipegraph.models.embedded.recipe.video_score import score, table
-from pipegraph.models.embedded.recipe.video_world import FRAMES, SIZE, TOKENS
 
 FOLDER = EMBEDDED / "wan-tiny"
 

@@ -6,10 +6,10 @@ import json
 import random
 
 import torch
+from recipes.requests import fulfils, read, request
+from recipes.train_writer import OUT, weights_id
 
 from pipegraph.generators import finish
-from pipegraph.models.embedded.recipe.requests import fulfils, read, request
-from pipegraph.models.embedded.recipe.train_writer import OUT, weights_id
 from pipegraph.models.llm.chat import write_chat
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.llm import Tokens

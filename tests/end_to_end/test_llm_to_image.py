@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recipes.requests import read
+
 import pipegraph as pg
-from pipegraph.models.embedded.recipe.requests import read
 
 
 def test_a_request_becomes_a_prompt_and_a_picture(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import av
 import numpy as np
 from numpy.typing import NDArray
+from recipes.video_requests import read
 
 import pipegraph as pg
-from pipegraph.models.embedded.recipe.video_requests import read
 
 PROMPT = "a blue fish moving left"
 

@@ -20,7 +20,7 @@ from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 from pipegraph.models import paths
 from pipegraph.models.adapters.lora import active, load_lora
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders
-from pipegraph.models.embedded.recipe.networks import grid_ids
+from pipegraph.models.families.flux import position_ids
 from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
 from pipegraph.models.quantize import kept, quantized_weight
@@ -67,7 +67,7 @@ def inputs(model: Model) -> dict[str, Tensor]:
     given = {
         "encoder_hidden_states": text,
         "pooled_projections": pooled,
-        "img_ids": grid_ids(8, 8),
+        "img_ids": position_ids(8, 8),
         "txt_ids": torch.zeros(16, 3),
     }
     x = torch.randn(len(prompts), 64, 64, generator=torch.Generator().manual_seed(0))

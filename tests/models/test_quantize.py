@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from recipes import measure
+from recipes.networks import TextToImage
+from recipes.score import Pixels, score
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -18,9 +21,6 @@ from pipegraph.kernels.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_checkpoint, load_model
 from pipegraph.models.checkpoints.source import checkpoint
-from pipegraph.models.embedded.recipe import measure
-from pipegraph.models.embedded.recipe.networks import TextToImage
-from pipegraph.models.embedded.recipe.score import Pixels, score
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading.place import Place
 from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, quantized_weight

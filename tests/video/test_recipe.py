@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recipes import video_score as score
+from recipes import video_world as world
+from recipes.video_codec import VideoCodec, clips, patches, psnr, unpatched
+from recipes.world import HELD_OUT
 
 from pipegraph.access import Access, granted
-from pipegraph.models.embedded.recipe import video_score as score
-from pipegraph.models.embedded.recipe import video_world as world
-from pipegraph.models.embedded.recipe.video_codec import VideoCodec, clips, patches, psnr, unpatched
-from pipegraph.models.embedded.recipe.world import HELD_OUT
 
 
 def test_scenes_and_their_words() -> None:
@@ -50,10 +50,11 @@ def test_the_scorer_knows_right_from_wrong() -> None:
 
 @pytest.mark.slow
 def test_the_folder_that_is_written_loads(tmp_path: Path) -> None:
+    from recipes.video_export import write
+    from recipes.video_networks import TextToVideo, autoencoder, generate
+
     from pipegraph.models.checkpoints.load import load_checkpoint
     from pipegraph.models.checkpoints.source import checkpoint, recommend
-    from pipegraph.models.embedded.recipe.video_export import write
-    from pipegraph.models.embedded.recipe.video_networks import TextToVideo, autoencoder, generate
     from pipegraph.models.loading.place import Place
 
     torch.manual_seed(0)

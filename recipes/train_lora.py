@@ -1,7 +1,7 @@
 """Train the shipped style LoRA: flat colours and ink outlines, rank 8, in diffusers' key style.
 
-    python -m pipegraph.models.embedded.recipe.train_lora --minutes 8
-    python -m pipegraph.models.embedded.recipe.train_lora --minutes 0      (only measures)
+    python -m recipes.train_lora --minutes 8
+    python -m recipes.train_lora --minutes 0      (only measures)
 
 The style is a filter over rendered scenes, so no second data set is needed: ``inked``.
 """
@@ -19,9 +19,11 @@ from PIL import Image, ImageFilter
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pipegraph.models.families.flux import pack
+
 from .follow_up import EMBEDDED, Trainer, captioned, frozen_base, noised, prompt_ids
 from .measure import draw, prompts_for
-from .networks import TextToImage, pack
+from .networks import TextToImage
 from .render import draw as render
 from .score import Pixels, score, table
 from .world import Scene

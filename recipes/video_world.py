@@ -1,6 +1,6 @@
 """Moving scenes: one object of the shipped world, a colour, a direction, a place; their sentences and their frames.
 
-python -m pipegraph.models.embedded.recipe.video_world clips.png     (a contact sheet: a row a clip)
+python -m recipes.video_world clips.png     (a contact sheet: a row a clip)
 """
 
 import functools

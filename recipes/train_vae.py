@@ -1,6 +1,6 @@
 """Train the shipped autoencoder on 64-pixel crops of rendered scenes.
 
-    python -m pipegraph.models.embedded.recipe.train_vae STATE --minutes 60
+    python -m recipes.train_vae STATE --minutes 60
 
 The latents are those of the linear codec: the encoder learns to give them, the decoder to undo them. So the
 transformer's training does not wait for this one; and a decoder that sees neighbouring patches beats the linear one.

@@ -1,7 +1,7 @@
 """Does a clip show what its scene says? A scorer without any trained model, and the measure of trained weights.
 
-    python -m pipegraph.models.embedded.recipe.video_score          (real clips, and the same with shuffled scenes)
-    python -m pipegraph.models.embedded.recipe.video_score WEIGHTS [VAE] [--count 64] [--sheet clips.png]
+    python -m recipes.video_score          (real clips, and the same with shuffled scenes)
+    python -m recipes.video_score WEIGHTS [VAE] [--count 64] [--sheet clips.png]
 
 Analysis by synthesis: every object in every colour is drawn at every place of a half-size frame on the asked
 background; what explains most of the squared distance to the empty background is what the frame shows, and where.

@@ -1,6 +1,6 @@
 """Draw a labelled contact sheet of the shipped video model: a row a prompt, every fourth frame.
 
-python -m pipegraph.models.embedded.recipe.video_sheet OUT.png [--folder FOLDER] [--seed 0]
+python -m recipes.video_sheet OUT.png [--folder FOLDER] [--seed 0]
 """
 
 import argparse

@@ -11,6 +11,8 @@ from diffusers import AutoencoderKL, FluxTransformer2DModel
 from torch import Tensor, nn
 from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
+from pipegraph.models.families.flux import position_ids
+
 from .world import split_words, vocabulary
 
 TEXT_TOKENS = 16
@@ -151,28 +153,8 @@ class TextToImage:
             encoder_hidden_states=encoded[0],
             pooled_projections=encoded[1],
             timestep=sigma,
-            img_ids=grid_ids(side, side),
+            img_ids=position_ids(side, side),
             txt_ids=torch.zeros(TEXT_TOKENS, 3),
             return_dict=False,
         )[0]
         return velocity
-
-
-def grid_ids(rows: int, columns: int) -> Tensor:
-    """Positions (0, row, column) of packed latent tokens, [rows * columns, 3]."""
-    ids = torch.zeros(rows, columns, 3)
-    ids[..., 1] = torch.arange(rows)[:, None]
-    ids[..., 2] = torch.arange(columns)[None]
-    return ids.reshape(-1, 3)
-
-
-def pack(z: Tensor) -> Tensor:
-    """[B, C, H, W] -> [B, H/2 * W/2, 4C], FLUX's order (channel, row, column)."""
-    b, c, h, w = z.shape
-    return z.reshape(b, c, h // 2, 2, w // 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(b, h * w // 4, c * 4)
-
-
-def unpack(x: Tensor, h: int, w: int) -> Tensor:
-    """The inverse of :func:`pack`."""
-    b, _, c = x.shape
-    return x.reshape(b, h // 2, w // 2, c // 4, 2, 2).permute(0, 3, 1, 4, 2, 5).reshape(b, c // 4, h, w)

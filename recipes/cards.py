@@ -1,6 +1,6 @@
 """Write the model cards (README.md) of the shipped models from their measured scores; no number is typed by hand.
 
-python -m pipegraph.models.embedded.recipe.cards
+python -m recipes.cards
 """
 
 import json
@@ -18,7 +18,7 @@ CLIP_FACTS = ("object", "colour", "motion", "background", "exact")
 LICENCE = """## Licence
 
 The weights are under the Apache License 2.0. They were trained on pictures composed of Fluent Emoji (MIT License,
-Copyright (c) Microsoft Corporation; see `THIRD_PARTY.md`). The recipe is `models/embedded/recipe/`."""
+Copyright (c) Microsoft Corporation; see `THIRD_PARTY.md`). The recipe is `recipes/`."""
 READING = """Shares of fresh prompts with fresh noise, judged by `recipe/score.py` (real renders score at least .95,
 the same with shuffled captions at most .1 exact); in brackets the lower end of the 95 % interval. Colour is judged
 where the prompt names one. "Unseen pair" prompts show an object in the one colour it never had in training; two

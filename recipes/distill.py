@@ -1,6 +1,6 @@
 """Distil the base with guidance into a network that needs 4 steps and no guidance.
 
-    python -m pipegraph.models.embedded.recipe.distill STATE --minutes 20 --gather 8
+    python -m recipes.distill STATE --minutes 20 --gather 8
 
 The 12-step path of the guided base is cut into 4 segments of 3 steps. First the base walks whole paths from pure
 noise (``--gather`` minutes; kept in STATE), then a copy of it learns to jump each segment in one step. The states that

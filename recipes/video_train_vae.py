@@ -1,6 +1,6 @@
 """Train the shipped video autoencoder on crops of moving scenes.
 
-    python -m pipegraph.models.embedded.recipe.video_train_vae STATE --minutes 60 [--rank 0 --world 2]
+    python -m recipes.video_train_vae STATE --minutes 60 [--rank 0 --world 2]
 
 As ``train_vae.py``: the latents are those of the linear codec; the encoder learns to give them, the decoder to undo
 them. One thread a process; several average their parameters. It goes on from what STATE holds.

@@ -1,6 +1,6 @@
 """Train the shipped text-to-image networks (transformer, T5, CLIP together) on rendered scenes.
 
-    python -m pipegraph.models.embedded.recipe.train_flux STATE --minutes 90 [--start WEIGHTS] [--rank 0 --world 2]
+    python -m recipes.train_flux STATE --minutes 90 [--start WEIGHTS] [--rank 0 --world 2]
 
 Flow matching (Lipman et al. 2022): x = (1 - sigma) data + sigma noise, the network predicts noise - data. Processes
 and STATE are those of ``training.py``; ``--start`` takes fp16 weights.
@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pipegraph.models.families.flux import pack
+
 from .codec import LinearCodec
 from .muon import Muon
-from .networks import TextToImage, clip_ids, pack, t5_ids
+from .networks import TextToImage, clip_ids, t5_ids
 from .reading import NOTHING, Facts, Reader, facts
 from .render import draw
 from .training import Training, arguments, load_weights, seed_of, train

@@ -1,6 +1,6 @@
 """The sixteen objects as pictures, and their painted versions: Fluent Emoji 3-D (MIT, Microsoft Corporation).
 
-    python -m pipegraph.models.embedded.recipe.sprites FOLDER
+    python -m recipes.sprites FOLDER
 
 makes ``sprites.webp`` again from two npm packages unpacked in FOLDER (see README.md); it is only needed to change the
 objects.

@@ -1,6 +1,6 @@
 """Draw a labelled contact sheet of a shipped model.
 
-python -m pipegraph.models.embedded.recipe.contact_sheet OUT.png [--folder FOLDER] [--seed 0]
+python -m recipes.contact_sheet OUT.png [--folder FOLDER] [--seed 0]
 """
 
 import argparse

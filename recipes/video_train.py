@@ -1,6 +1,6 @@
 """Train the shipped text-to-video networks (transformer and text encoder together) on moving scenes.
 
-    python -m pipegraph.models.embedded.recipe.video_train STATE --minutes 90 [--rank 0 --world 2]
+    python -m recipes.video_train STATE --minutes 90 [--rank 0 --world 2]
 
 As ``train_flux.py``: flow matching on the linear codec's latents. Some captions leave out the background or the
 direction, as people do; the scene then has any. Linear heads, thrown away afterwards, read what a caption says from

@@ -1,6 +1,6 @@
 """Write trained weights as a diffusers folder: what ``FluxPipeline.from_pretrained`` and pipegraph load.
 
-    python -m pipegraph.models.embedded.recipe.export WEIGHTS VAE [OUT]
+    python -m recipes.export WEIGHTS VAE [OUT]
 
 WEIGHTS is ``weights.safetensors`` of train_flux, VAE ``vae.safetensors`` of train_vae, OUT the folder to write
 (default: the shipped one). Weights are stored as float16 and meant to be computed in float32.
@@ -17,12 +17,14 @@ from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxPipeli
 from safetensors.torch import load_file
 from torch import nn
 
+from pipegraph.models import paths
+
 from .networks import TEXT_TOKENS, VOCABULARY, TextToImage, autoencoder
 from .tokenizer import clip_tokenizer, t5_tokenizer
 from .training import load_weights
 from .world import BACKGROUNDS, COLOURS, OBJECTS, SPECIAL_TOKENS, SYNONYMS
 
-EMBEDDED = Path(__file__).parents[1]
+EMBEDDED = paths.EMBEDDED
 SHIFT = 1.5
 """Shift of the noise schedule: sigma -> shift sigma / (1 + (shift - 1) sigma)."""
 RECOMMEND: dict[str, Any] = {

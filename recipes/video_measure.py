@@ -1,6 +1,6 @@
 """Measure how well the shipped video model follows its prompts, and write the result beside it.
 
-    python -m pipegraph.models.embedded.recipe.video_measure [FOLDER] --count 200 --write
+    python -m recipes.video_measure [FOLDER] --count 200 --write
 
 Prompts and noise are drawn anew from ``--seed``, which training does not use: objects in colours seen in training, and
 in the one colour never seen on them. Flicker is compared with frames that flux-tiny paints one by one: each from its

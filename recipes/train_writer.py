@@ -1,6 +1,6 @@
 """Train the shipped prompt writer: a small Llama that turns a request into a caption of the shipped models' worlds.
 
-    python -m pipegraph.models.embedded.recipe.train_writer STATE --minutes 20 [--export]
+    python -m recipes.train_writer STATE --minutes 20 [--export]
 
 Requests and answers are drawn anew for every step (``requests.py``, ``video_requests.py``); the loss is on the answer
 only. STATE is a folder outside the repository. ``--export`` writes what STATE holds as a transformers folder and
@@ -22,11 +22,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from pipegraph.models.paths import EMBEDDED
+
 from . import requests, video_requests
 from .requests import Wish, answer, request
 from .score import wilson
 
-OUT = Path(__file__).parents[1] / "prompt-writer"
+OUT = EMBEDDED / "prompt-writer"
 SPECIAL = ["<|pad|>", "<|begin|>", "<|end|>", "<|user|>", "<|assistant|>"]
 VOCABULARY = 640
 TEMPLATE = (

@@ -1,6 +1,6 @@
 """Write trained weights as a diffusers folder: what ``WanPipeline.from_pretrained`` and pipegraph load.
 
-    python -m pipegraph.models.embedded.recipe.video_export WEIGHTS VAE [OUT]
+    python -m recipes.video_export WEIGHTS VAE [OUT]
 
 WEIGHTS is ``weights.safetensors`` of video_train, VAE ``vae.safetensors`` of video_train_vae, OUT the folder to write
 (default: the shipped one). Weights are stored as float16 and meant to be computed in float32.
@@ -21,12 +21,14 @@ from tokenizers.pre_tokenizers import Split
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from pipegraph.models import paths
+
 from .training import load_weights
 from .video_networks import TextToVideo, autoencoder
 from .video_world import BACKGROUNDS, FPS, FRAMES, OBJECTS, SIZE, SYNONYMS, TOKEN_ID, TOKENS, WORDS
 from .world import COLOURS, SPECIAL_TOKENS
 
-EMBEDDED = Path(__file__).parents[1]
+EMBEDDED = paths.EMBEDDED
 SHIFT = 2.0
 RECOMMEND: dict[str, Any] = {
     "steps": 12,

@@ -1,6 +1,6 @@
 """Teach the text encoders alone to read captions, before or between runs of ``train_flux`` on the same STATE.
 
-    python -m pipegraph.models.embedded.recipe.train_text STATE --batches 1200
+    python -m recipes.train_text STATE --batches 1200
 
 A caption costs a fortieth of a picture. Encoders that pictures were trained with stay near what they said before:
 their states are changed by about a hundredth of their variance, and the transformer adapts within minutes.

@@ -1,6 +1,6 @@
 """Does a picture show what its scene says? A scorer without any trained model.
 
-    python -m pipegraph.models.embedded.recipe.score        (scores real renders, and the same with shuffled scenes)
+    python -m recipes.score        (scores real renders, and the same with shuffled scenes)
 
 Analysis by synthesis: where the scene asks for an object, every object in every colour is drawn on the asked
 background, and the one nearest to the picture (squared distance of half-size RGB, best of small shifts) is what the

@@ -1,6 +1,6 @@
 """Measure how well a shipped model follows its prompts, and write the result beside it.
 
-    python -m pipegraph.models.embedded.recipe.measure [FOLDER] --count 200 --cfg 3 1 --write
+    python -m recipes.measure [FOLDER] --count 200 --cfg 3 1 --write
 
 Prompts and noise are drawn anew from ``--seed``, which training does not use. Each kind of prompt is measured by
 itself: one object in combinations seen in training, one object in a colour never seen on it, and two objects.
@@ -22,14 +22,17 @@ from diffusers import AutoencoderKL, FluxTransformer2DModel
 from torch import Tensor
 from transformers import CLIPTextModel, T5EncoderModel
 
-from ...loading.card import component
-from .networks import DOWNSCALE, LATENT_CHANNELS, TextToImage, clip_ids, pack, t5_ids, unpack
+from pipegraph.models import paths
+from pipegraph.models.families.flux import pack, unpack
+from pipegraph.models.loading.card import component
+
+from .networks import DOWNSCALE, LATENT_CHANNELS, TextToImage, clip_ids, t5_ids
 from .render import SIZE
 from .score import Pixels, Verdict, score, table
 from .train_vae import fidelity
 from .world import HELD_OUT, Scene, caption, sample_scene
 
-EMBEDDED = Path(__file__).parents[1]
+EMBEDDED = paths.EMBEDDED
 KINDS = {"one object": (0.0, False), "unseen pair": (0.0, True), "two objects": (1.0, False)}
 """Kind of prompt -> (share of two-object scenes, from the held-out split)."""
 BATCH = 20

@@ -1,7 +1,7 @@
 """Train the shipped edge ControlNet: one double and one single block copied from the base, on Canny edges.
 
-    python -m pipegraph.models.embedded.recipe.train_controlnet --minutes 20
-    python -m pipegraph.models.embedded.recipe.train_controlnet --minutes 0      (only measures)
+    python -m recipes.train_controlnet --minutes 20
+    python -m recipes.train_controlnet --minutes 0      (only measures)
 
 The edges are those of the Canny node, encoded by the autoencoder and packed as FLUX's own ControlNets do.
 """
@@ -18,12 +18,13 @@ from diffusers import AutoencoderKL, FluxControlNetModel
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
+from pipegraph.models.families.flux import pack, position_ids, unpack
 from pipegraph.models.media.image_ops import canny
 
 from .export import edit_config
 from .follow_up import EMBEDDED, Trainer, captioned, frozen_base, noised, prompt_ids
 from .measure import sigmas
-from .networks import TEXT_TOKENS, TextToImage, grid_ids, pack, unpack
+from .networks import TEXT_TOKENS, TextToImage
 from .render import draw
 from .score import score, table
 from .world import caption, sample_scene
@@ -61,7 +62,7 @@ def controlled(
         encoder_hidden_states=text[0],
         pooled_projections=text[1],
         timestep=sigma,
-        img_ids=grid_ids(side, side),
+        img_ids=position_ids(side, side),
         txt_ids=torch.zeros(TEXT_TOKENS, 3),
         return_dict=False,
     )

@@ -1,6 +1,6 @@
 """The closed-form linear codec of clips: principal components of 8 x 8 patches, of one frame and of four.
 
-    python -m pipegraph.models.embedded.recipe.video_codec      (fits video_codec.npz, tells its fidelity)
+    python -m recipes.video_codec      (fits video_codec.npz, tells its fidelity)
 
 As ``codec.py`` for pictures: it defines the latent space, so the transformer need not wait for the autoencoder.
 """

@@ -11,12 +11,14 @@ import torch
 from diffusers import AutoencoderKL
 from torch import Tensor, nn
 
+from pipegraph.models import paths
+
 from .measure import load
 from .networks import TextToImage, clip_ids, t5_ids
 from .render import draw
 from .world import caption, sample_scene
 
-EMBEDDED = Path(__file__).parents[1]
+EMBEDDED = paths.EMBEDDED
 BASE = EMBEDDED / "flux-tiny"
 
 
