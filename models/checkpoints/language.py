@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,13 +17,13 @@ from ..loading.language_names import HEADLESS, check_folder
 from ..loading.small_files import check_files
 from ..loading.tokenizers import carries_spiece
 from ..paths import hub_cache, hub_snapshot, model_roots, pipeline_index, resolve
+from .parts import encoder_files
 
 if TYPE_CHECKING:
     from ..llm.llm import LLM
-    from ..loading.detect import Part
-    from ..text.encoder import Encoder, TextEncoder
-    from ..text.facts import EncoderFacts, TextFamily
-    from .load import Place
+    from ..loading.place import Place
+    from ..text.encoder import Encoder
+    from ..text.facts import EncoderFacts
 
 KINDS: Final = {kind for family in TEXT_FAMILIES.values() for facts in family.language for kind in facts.models}
 _PREPARATION: Final = "processor/preprocessor_config.json"
@@ -119,8 +119,6 @@ def files_of(path: Path, known: Sequence[EncoderFacts] = ()) -> list[Path]:
     own = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.endswith("config.json")]
     own += [f for f in [folder.parent / _PREPARATION] if f.is_file()]
     if pipeline_index(path):
-        from .source import encoder_files
-
         own += encoder_files(path)
     return list(dict.fromkeys([*check_files([*own, *tokenizer]), *weight_files(folder)]))
 
@@ -133,50 +131,18 @@ def abilities(name: str) -> dict[str, bool]:
         return {}
 
 
-def load_language_encoders(family: TextFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
-    """The text encoders of a family whose main one is a language model, from files and folders in any order.
-
-    Args:
-        family: Whose.
-        paths: By the names the user gave them. A pipeline folder holds all of them.
-        place: Where they compute.
+def load_language_encoder(facts: EncoderFacts, path: Path, name: str, place: Place) -> Encoder:
+    """A language model as a text encoder, from a file or folder that the user calls ``name``.
 
     Raises:
-        LoadError: a name holds what the family has no use for.
+        LoadError: it is none of the kinds that the encoder may be.
     """
-    from ..text.encoder import TextEncoder
-
-    encoders: dict[str, Encoder] = {}
-    for name, path in paths.items():
-        kind = kind_of(path)
-        if not kind:
-            encoders |= _others(family, name, path, place, encoders)
-            continue
-        facts = next((e for e in family.language if kind in e.models and e.name not in encoders), None)
-        if facts is None:
-            wanted = ", ".join(kind for e in family.language for kind in e.models)
-            raise LoadError(f"{name} is a {kind}; the text encoder of {family.title} is a {wanted}")
-        llm = _with_eyes(load_llm(path, facts, name, place), folder_of(path))
-        encoders[facts.name] = language_encoder(facts, llm, writes=_writes(path, kind, llm))
-        if len(family.encoders) > len(family.language) and pipeline_index(path):
-            encoders |= _others(family, name, path, place, encoders)
-    return TextEncoder(family, encoders, ", ".join(paths))
-
-
-def language_encoder(facts: EncoderFacts, llm: LLM, *, writes: bool) -> Encoder:
-    """A language model as a text encoder."""
     from ..text.encoder import Encoder
 
+    llm = _with_eyes(load_llm(path, facts, name, place), folder_of(path))
     limit = min(facts.limit, llm.facts.context)
-    return Encoder(
-        facts,
-        llm.loaded,
-        llm.tokenizer,
-        limit,
-        min(facts.pad_to, limit),
-        source=llm,
-        writes=writes,
-    )
+    pad_to, writes = min(facts.pad_to, limit), _writes(path, kind_of(path), llm)
+    return Encoder(facts, llm.loaded, llm.tokenizer, limit, pad_to, source=llm, writes=writes)
 
 
 def load_llm(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
@@ -257,26 +223,3 @@ def load_file(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
         tokenizer = Tokenizer.load(tokenizer_of(path, [facts]))
     network = read_network(read_header(path), kind, place.device, place.dtype, place.quantize)
     return LLM.of(network, tokenizer, name)
-
-
-def _other(family: TextFamily, facts: EncoderFacts, part: Part, place: Place) -> Encoder:
-    from ..loading.tokenizers import find_tokenizer
-    from .load import load_encoder
-
-    tokenizer = None if facts.quoted else find_tokenizer(family, facts, part.origin)
-    return load_encoder(facts, part, tokenizer, place, {})
-
-
-def _others(
-    family: TextFamily, name: str, path: Path, place: Place, loaded: Mapping[str, Encoder]
-) -> dict[str, Encoder]:
-    """Encoders that are no language models, e.g. CLIP-L."""
-    from .parts import parts
-
-    others = [facts for facts in family.encoders if not facts.models]
-    networks = parts(path, tuple(facts.kind for facts in others))
-    wanted = [facts for facts in others if facts.kind in networks and facts.name not in loaded]
-    if not wanted:
-        names = [facts.name for facts in (*family.language, *others)]
-        raise LoadError(f"{name} holds no further text encoder of {family.title} ({', '.join(names)})")
-    return {facts.name: _other(family, facts, networks[facts.kind], place) for facts in wanted}

@@ -23,12 +23,12 @@ from ..loading.place import Place
 from ..loading.tokenizers import find_tokenizer, load_tokenizer
 from ..model import Model
 from ..parallel import share
-from ..paths import resolve
+from ..paths import pipeline_index, resolve
 from ..text.encoder import Encoder, TextEncoder
-from ..text.facts import EncoderFacts
+from ..text.facts import EncoderFacts, TextFamily
 from ..vae.convolution import use_onednn
 from ..vae.image import Vae
-from .language import load_language_encoders
+from .language import kind_of, load_language_encoder
 from .parts import ENCODERS, part, parts, stated_vae_config, vae_part
 from .source import Source, scheduler_of
 
@@ -38,17 +38,19 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
     vae = _vae(source.parts["vae"], place)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
     latent = model.latent if vae.latent.scale is None else vae.latent
-    if source.family.language:
-        text = load_language_encoders(source.family, {source.name: source.path}, place)
-        return replace(model, latent=latent), text, vae
+    return replace(model, latent=latent), _checkpoint_text(source, place), vae
+
+
+def _checkpoint_text(source: Source, place: Place) -> TextEncoder:
+    family = source.family
+    if family.language:
+        return _text_encoders(family, {source.name: source.path}, place)
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
-        for e in source.family.encoders
+        for e in family.encoders
         if e.kind in source.parts
     }
-    words = tuple(source.card.get("vocabulary", ()))
-    text = TextEncoder(source.family, encoders, source.name, words)
-    return replace(model, latent=latent), text, vae
+    return TextEncoder(family, encoders, source.name, tuple(source.card.get("vocabulary", ())))
 
 
 def load_model(name: str, place: Place) -> Model:
@@ -65,25 +67,39 @@ def load_model(name: str, place: Place) -> Model:
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
     """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
-    family = TEXT_FAMILIES[family_id]
-    if family.language:
-        return load_language_encoders(family, {name: resolve("text_encoders", name) for name in names}, place)
+    paths = {name: resolve("text_encoders", name) for name in names}
+    return _text_encoders(TEXT_FAMILIES[family_id], paths, place)
+
+
+def _text_encoders(family: TextFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
+    """The text encoders in files and folders, by the names that the user gave. A pipeline folder may hold all of them.
+
+    Raises:
+        LoadError: a name holds no encoder of the family, or one that is loaded already.
+    """
     encoders: dict[str, Encoder] = {}
-    wanted = {e.kind: e for e in family.encoders}
     card: dict[str, Any] = {}
-    for name, path in ((n, resolve("text_encoders", n)) for n in names):
-        found = _encoder_parts(path)
-        card = card or read_card(path)
-        usable = [k for k in found if k in wanted and wanted[k].name not in encoders]
+    for name, path in paths.items():
+        model = kind_of(path) if family.language else ""
+        if model:
+            facts = next((e for e in family.language if model in e.models and e.name not in encoders), None)
+            if facts is None:
+                wanted = ", ".join(kind for e in family.language for kind in e.models)
+                raise LoadError(f"{name} is a {model}; the text encoder of {family.title} is a {wanted}")
+            encoders[facts.name] = load_language_encoder(facts, path, name, place)
+            if len(family.encoders) == len(family.language) or not pipeline_index(path):
+                continue
+        networks = parts(path, ENCODERS)
+        card = card or ({} if family.language else read_card(path))
+        usable = [e for e in family.encoders if e.kind in networks and e.name not in encoders]
         if not usable:
-            raise LoadError(
-                f"{name} holds no further text encoder of {family.title} ({', '.join(e.name for e in family.encoders)})"
-            )
-        for kind in usable:
-            facts, network = wanted[kind], found[kind]
-            folder = find_tokenizer(family, facts, network.origin)
-            encoders[facts.name] = load_encoder(facts, network, folder, place, card)
-    return TextEncoder(family, encoders, ", ".join(dict.fromkeys(names)), tuple(card.get("vocabulary", ())))
+            known = ", ".join(e.name for e in family.encoders)
+            raise LoadError(f"{name} holds no further text encoder of {family.title} ({known})")
+        for facts in usable:
+            network = networks[facts.kind]
+            tokenizer = None if facts.quoted else find_tokenizer(family, facts, network.origin)
+            encoders[facts.name] = load_encoder(facts, network, tokenizer, place, card)
+    return TextEncoder(family, encoders, ", ".join(paths), tuple(card.get("vocabulary", ())))
 
 
 def load_vae(name: str, place: Place) -> Vae:
@@ -104,10 +120,6 @@ def load_clip_vision(name: str, place: Place) -> ClipVision:
 
 def _loaded(network: Part, place: Place, name: str) -> Loaded:
     return Loaded(build(network, place.device, place.dtype), place.device, place.dtype, name)
-
-
-def _encoder_parts(path: Path) -> dict[str, Part]:
-    return parts(path, ENCODERS)
 
 
 def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:

@@ -8,10 +8,12 @@ from typing import Any, Final
 from ..families import ALL
 from ..family import Family
 from ..loading import detect
+from ..loading.card import card_file
 from ..loading.detect import Part, metadata_configs
 from ..loading.header_values import LoadError
 from ..loading.headers import read_header, read_json
 from ..loading.language_file import kind_in
+from ..loading.tokenizers import find_tokenizer, tokenizer_files
 
 ENCODERS: Final = tuple(dict.fromkeys(n.kind for family in ALL for n in family.networks if n.text))
 """Kinds of text encoders that are no language models."""
@@ -48,6 +50,17 @@ def contents(path: Path) -> str:
         return "holds " + ", ".join(f"{p.kind} ({p.family.title})" for p in parts(path).values())
     except LookupError as e:
         return str(e.args[0])
+
+
+def encoder_files(path: Path) -> list[Path]:
+    """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
+    found = parts(path, ENCODERS)
+    files = [f for p in found.values() for f in p.files]
+    for p in found.values():
+        for facts in (e for e in p.family.encoders if e.kind == p.kind and not e.quoted):
+            files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
+    card = card_file(path)
+    return [*files, card] if card.is_file() else files
 
 
 def vae_part(path: Path) -> Part:

@@ -19,7 +19,7 @@ from ..loading.headers import read_json
 from ..loading.tokenizers import find_tokenizer, tokenizer_files
 from ..paths import model_roots, names, resolve
 from . import language
-from .parts import ENCODERS, part, parts
+from .parts import part, parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +72,6 @@ def checkpoint(name: str) -> Source:
     encoders = () if family.language else [e for e in family.encoders if e.kind in found]
     tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in encoders}
     return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
-
-
-def encoder_files(path: Path) -> list[Path]:
-    """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
-    found = parts(path, ENCODERS)
-    files = [f for p in found.values() for f in p.files]
-    for p in found.values():
-        for facts in (e for e in p.family.encoders if e.kind == p.kind and not e.quoted):
-            files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
-    card = card_file(path)
-    return [*files, card] if card.is_file() else files
 
 
 def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pipegraph.models import paths
 from pipegraph.models.checkpoints import language, source
-from pipegraph.models.checkpoints.parts import part, vae_part
+from pipegraph.models.checkpoints.parts import encoder_files, part, vae_part
 from pipegraph.models.families import FAMILIES, TEXT_FAMILIES
 from pipegraph.models.loading.card import card_file, component
 from pipegraph.models.loading.headers import with_sound_headers
@@ -33,7 +33,7 @@ def _network_files(name: str) -> list[Path]:
 
 def _encoder_files(name: str) -> list[Path]:
     path = paths.resolve("text_encoders", name)
-    return with_sound_headers(language.files_of(path) if language.kind_of(path) else source.encoder_files(path))
+    return with_sound_headers(language.files_of(path) if language.kind_of(path) else encoder_files(path))
 
 
 def _vae_files(name: str) -> list[Path]:

@@ -7,7 +7,7 @@ import torch
 
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_text_encoders
-from pipegraph.models.checkpoints.source import encoder_files
+from pipegraph.models.checkpoints.parts import encoder_files
 from pipegraph.models.loading.place import Place
 from pipegraph.models.text.encoder import Encoder, TextEncoder
 from pipegraph.models.text.weights import weight_faults, weighted

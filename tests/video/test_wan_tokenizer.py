@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_text_encoders
-from pipegraph.models.checkpoints.source import encoder_files
+from pipegraph.models.checkpoints.parts import encoder_files
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.tokenizers import load_tokenizer
 
