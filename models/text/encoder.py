@@ -53,6 +53,11 @@ class Encoder:
         same = self.source.loaded.network is self.loaded.network and not self.loras
         return self.source if same else replace(self.source, loaded=self.loaded)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the user should know of a language model's tokenizer."""
+        return self.source.tokenizer.remarks if self.source is not None and self.source.tokenizer else ()
+
     def tokenize(self, text: str) -> Tokens:
         """The tokens of a prompt: in windows, cut and padded, in a template, or the bytes of what is in quotes."""
         if self.facts.quoted:
@@ -178,6 +183,26 @@ class TextEncoder:
     def weighs(self) -> bool:
         """Whether parentheses weight words; language models read them as text."""
         return not any(encoder.facts.models for encoder in self.encoders.values())
+
+    @property
+    def writer(self) -> Encoder:
+        """The encoder that can also write text.
+
+        Raises:
+            ValueError: none can.
+        """
+        language_models = [encoder for encoder in self.encoders.values() if encoder.source is not None]
+        if not language_models:
+            raise ValueError(
+                f"the text encoders {', '.join(self.encoders)} write no text; load a language model, with LoadLLM, or "
+                "with CLIPLoader and a type whose text encoder is one"
+            )
+        if not language_models[0].writes:
+            raise ValueError(
+                f"the files of {language_models[0].loaded.name} hold no output layer: it encodes prompts and writes "
+                "no text"
+            )
+        return language_models[0]
 
     def with_lora(self, encoder: str, lora: Lora, strength: float) -> TextEncoder:
         """The same with one more LoRA on one of the encoders."""

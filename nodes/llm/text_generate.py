@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
@@ -95,7 +96,7 @@ def text_generate(
     from pipegraph.models.llm.prefill import prefill
     from pipegraph.models.llm.sampling import SamplingParams
 
-    llm = _llm_of(clip)
+    llm, around = _language_model(clip)
     if audio is not None:
         raise ValueError(f"{llm.loaded.name} reads text and images, no audio; disconnect `audio`")
     if sampling_mode == "on":
@@ -121,9 +122,9 @@ def text_generate(
     else:
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
-    prefilled = yield from reading(_adapted(clip, prefill(llm, tokens)), kernels)
+    prefilled = yield from reading(converted(prefill(llm, tokens), lambda event: event, around), kernels)
     steps = decode(llm, prefilled, params, constraint=constraint, stopper=stopper, go_on=False)
-    reply = yield from decoding(_adapted(clip, steps), kernels)
+    reply = yield from decoding(converted(steps, lambda event: event, around), kernels)
     outputs = replied(ctx, reply, constraint, when_cut, kernels, max_length)
     return Generated(outputs.text, outputs.finish, outputs.valid, thinking_begun)
 
@@ -133,26 +134,10 @@ def _shown(image: Any, video: Any) -> list[Any]:
     return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
 
 
-def _adapted(clip: Any, steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
-    """The same events, computed with the LoRAs of the CLIP's language model."""
-    encoders = [e for e in getattr(clip, "encoders", {}).values() if e.source is not None]
-    return converted(steps, lambda event: event, encoders[0].running) if encoders else steps
+def _language_model(clip: Any) -> tuple[Any, Callable[[], AbstractContextManager[Any]]]:
+    """The language model on a wire of either type, and a context in which its LoRAs act."""
+    from pipegraph.models.llm.llm import LLM as LanguageModel
 
-
-def _llm_of(clip: Any) -> Any:
-    """The language model on a wire of either type."""
-    encoders = getattr(clip, "encoders", None)
-    if encoders is None:
-        return clip
-    language_models = [encoder for encoder in encoders.values() if encoder.source is not None]
-    if language_models and not language_models[0].writes:
-        raise ValueError(
-            f"the files of {language_models[0].llm.loaded.name} hold no output layer: it encodes prompts and writes "
-            "no text"
-        )
-    if not language_models:
-        raise ValueError(
-            f"the text encoders {', '.join(encoders)} write no text; load a language model, with LoadLLM, or with "
-            "CLIPLoader and a type whose text encoder is one"
-        )
-    return language_models[0].llm
+    if isinstance(clip, LanguageModel):
+        return clip, nullcontext
+    return clip.writer.llm, clip.writer.running

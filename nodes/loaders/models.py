@@ -62,13 +62,12 @@ def _note_weights(ctx: RunContext, model: Any = None, clip: Any = None) -> None:
     """Put the storage of quantized weights into the run record, and warn about tokenizers."""
     from pipegraph.models.quantize import noted
 
-    encoders = () if clip is None else clip.encoders.values()
-    for encoder in encoders:
-        for remark in getattr(encoder.tokenizer, "remarks", ()):
-            ctx.warn(remark)
+    encoders = {} if clip is None else clip.encoders
+    for remark in (remark for encoder in encoders.values() for remark in encoder.remarks):
+        ctx.warn(remark)
 
     networks = {} if model is None else {"model": model.loaded.network}
-    networks |= {} if clip is None else {name: e.loaded.network for name, e in clip.encoders.items()}
+    networks |= {name: encoder.loaded.network for name, encoder in encoders.items()}
     if stored := noted(networks):
         ctx.note("weights", stored)
 
