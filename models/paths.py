@@ -36,6 +36,7 @@ FOLDERS: Final = {
     "vae": ("vae",),
     "clip_vision": ("clip_vision",),
     "latent_upscale_models": ("latent_upscale_models",),
+    "upscale_models": ("upscale_models",),
     "loras": ("loras",),
     "controlnet": ("controlnet",),
     "llm": ("llm", "LLM"),
@@ -57,6 +58,7 @@ _FILE: Final = "a .safetensors or .gguf file"
 _FORMS: Final = {
     "checkpoints": "a .safetensors file or a folder in diffusers layout",
     "loras": "a .safetensors file",
+    "upscale_models": "a .safetensors file",
     "llm": "a .gguf file or a folder in transformers' layout",
 }
 """In what form models of a kind come."""

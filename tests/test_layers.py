@@ -29,6 +29,7 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "loaded": set[str](),
     "adapters": {"loading"},
     "sampling": {"family"},
+    "upscale": {"loaded", "loading", "vae"},
     "vae": {"family", "loaded"},
     "control": {"family", "loaded"},
     "clip_vision": {"loaded", "media"},

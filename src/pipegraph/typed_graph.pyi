@@ -196,6 +196,8 @@ class _ImageStitch(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _ImageToMask(Node, Output[L['MASK']]):
     MASK: Output[L['MASK']]
+class _ImageUpscaleWithModel(Node, Output[L['IMAGE']]):
+    IMAGE: Output[L['IMAGE']]
 class _InpaintModelConditioning(Node):
     positive: Output[L['CONDITIONING']]
     negative: Output[L['CONDITIONING']]
@@ -490,6 +492,8 @@ class _UNetTemporalAttentionMultiply(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _UnetLoaderGGUF(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
+class _UpscaleModelLoader(Node, Output[L['UPSCALE_MODEL']]):
+    UPSCALE_MODEL: Output[L['UPSCALE_MODEL']]
 class _VAEDecode(Node, Output[L['IMAGE']]):
     IMAGE: Output[L['IMAGE']]
 class _VAEDecodeAudio(Node, Output[L['AUDIO']]):
@@ -1937,6 +1941,22 @@ class Graph(Builder):
         Args:
             image: The images.
             channel: The channel; alpha needs an RGBA image (LoadImage outputs alpha as MASK).
+        """
+    def ImageUpscaleWithModel(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        upscale_model: Output[L['UPSCALE_MODEL']] | Input,
+        image: Output[L['IMAGE']] | Input,
+    ) -> _ImageUpscaleWithModel:
+        """Make images larger by a network, in overlapping tiles of 512 pixels.
+
+        Transparency is scaled by Lanczos where the network takes three channels.
+
+        Args:
+            upscale_model: The network.
+            image: Images.
         """
     def InpaintModelConditioning(
         self,
@@ -4244,6 +4264,20 @@ class Graph(Builder):
 
         Args:
             unet_name: A GGUF file, or any other file that UNETLoader takes.
+        """
+    def UpscaleModelLoader(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model_name: str | Path | Output[L['COMBO', 'STRING']] | Input,
+    ) -> _UpscaleModelLoader:
+        """Load a network that makes images larger, such as ESRGAN, SPAN, DAT or SwinIR; spandrel tells which it is.
+
+        Its linear layers run on the kernel layer, its attention does not; the run record says so.
+
+        Args:
+            model_name: A .safetensors file among the upscale models.
         """
     def VAEDecode(
         self,

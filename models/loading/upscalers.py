@@ -1,0 +1,19 @@
+"""Files of upscalers, looked at before anything runs. Torch-free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .header_values import LoadError
+from .headers import read_header
+
+
+def upscaler_fault(path: Path) -> str:
+    """Why a file cannot be loaded as an upscaler, from its header; empty if nothing speaks against it."""
+    if path.suffix.lower() in (".pth", ".pt", ".ckpt", ".bin"):
+        return f"{path.name} is a pickle, which may run code when it is read: get the .safetensors file of it"
+    try:
+        read_header(path)
+    except LoadError as e:
+        return str(e)
+    return ""
