@@ -1,4 +1,4 @@
-"""What each code of a problem means, and how to mend it: ``pipegraph explain`` and docs/errors.md."""
+"""Codes of problems, their meaning and fixes: ``pipegraph explain`` and docs/errors.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Code(NamedTuple):
     """When it is noticed."""
     meaning: str
     mend: str
-    """What to do about it."""
+    """How to fix it."""
 
 
 READING: Final = "Reading the file"

@@ -82,7 +82,7 @@ class Problems:
 
         Args:
             code: Its code.
-            message: What is wrong.
+            message: The problem.
             names: The nearest valid names: they take the place of the hint, and are part of the mend.
             mend: The mend as data.
             more: Further fields of ``Problem``.

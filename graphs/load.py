@@ -74,7 +74,7 @@ def load(source: Path | str | Mapping[Any, Any], *, partial: bool = False) -> Gr
 def read(file: BinaryIO, source: str, *, partial: bool = False) -> Graph:
     """Read a graph from an open file or pipe; ``partial`` as for ``load``.
 
-    Of pictures and videos only the texts are read, of everything else at most ``GRAPH_BYTES``.
+    Only the metadata of pictures and videos is read; other files up to ``GRAPH_BYTES``.
     """
     head = file.read(12)
     if file.seekable() and picture.is_picture(head):

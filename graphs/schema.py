@@ -88,7 +88,7 @@ class Widgets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """What a graph of the editor's form has besides its nodes and links."""
+    """Further data of a graph in the editor's form."""
 
     widgets: Mapping[str, Widgets] = field(default_factory=dict)
     """By node id, of muted and bypassed nodes too; ``editor.naming`` makes inputs of them."""
@@ -97,7 +97,7 @@ class Editor:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Nodes, links and values, for reports."""
     notes: tuple[Problem, ...] = ()
-    """What was left out, and no fault of the graph."""
+    """Parts that were left out; no faults of the graph."""
 
 
 class UsedFile(NamedTuple):
@@ -133,7 +133,7 @@ class Graph:
     form: Form = "native"
     """The form of the file it came from."""
     source: str = ""
-    """Where it came from, for people."""
+    """Origin of the graph, for messages."""
     workflow: Any = None
     """The editor's form from the same file, passed on unread."""
     origin: Origin | None = None

@@ -48,11 +48,11 @@ def qk_norm_rope(
     Args:
         q: (B, Hq, S, D), float, any strides.
         k: (B, Hk, S, D), the dtype of q.
-        q_weight: (D,), float, of the norm; none is 1.
+        q_weight: (D,), float, weight of the norm; 1 if None.
         k_weight: Likewise.
         cos: (S, R/2) or (B, S, R/2), float, R <= D; with ``positions`` a table (P, R/2).
         sin: Like cos.
-        eps: Of the norm; None leaves the norm out.
+        eps: Epsilon of the norm; None leaves the norm out.
         interleaved: Whether pairs are neighbours.
         positions: (S,) or (B, S), integers: the row of the table for each token.
         backend: Name of the back end to use.

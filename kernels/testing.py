@@ -80,7 +80,7 @@ def conformance(
     Args:
         op: One of ``dispatch.OPS``.
         backend: Name of the back end.
-        device: Where to run it.
+        device: Device to run on.
         dtypes: Float dtypes to try.
         every: Run every n-th case only; a subset does not count as a proof.
 

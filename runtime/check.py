@@ -51,12 +51,12 @@ def check(
 
 
 class Findings(NamedTuple):
-    """What checking says of a graph that is not to run yet and has no fault."""
+    """Result of checking a valid graph that does not run yet."""
 
     needs: Sequence[str]
     """Graph inputs that still need a value."""
     notes: Sequence[Problem]
-    """What was left out of a graph in one of ComfyUI's forms."""
+    """Parts of a graph in one of ComfyUI's forms that were left out."""
 
 
 @bulk()

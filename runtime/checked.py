@@ -46,7 +46,7 @@ class CheckedGraph:
     """A graph that can be planned."""
 
     graph: Graph
-    """As loaded, with overrides put in."""
+    """The loaded graph with overrides."""
     catalog: Catalog
     nodes: Mapping[str, CheckedNode]
     """All nodes in topological order."""
@@ -61,7 +61,7 @@ class CheckedGraph:
     access: Access
     """Files that the run may read, and the resolved names."""
     notes: Sequence[Problem] = ()
-    """What was left out of a graph in one of ComfyUI's forms."""
+    """Parts of a graph in one of ComfyUI's forms that were left out."""
     autos: Mapping[str, Sequence[Resolved]] = field(default_factory=dict)
     """Resolved ``auto`` values by node id."""
 

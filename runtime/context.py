@@ -1,4 +1,4 @@
-"""What a running node gets besides plain values: its context and lazy inputs."""
+"""Inputs of a running node besides plain values: its context and lazy inputs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Socket(NamedTuple):
     widget: str | None
     """Name of the widget that it belongs to."""
     label: str = ""
-    """What the editor shows in the place of the name."""
+    """Label in the editor."""
 
 
 class Output(NamedTuple):
@@ -95,9 +95,9 @@ class Document(NamedTuple):
     groups: Mapping[str, Any]
     """``extra.groupNodes``: the group nodes that editors made before there were subgraphs."""
     notes: tuple[Problem, ...] = ()
-    """What the file has and nothing means."""
+    """Unknown data of the file."""
     extra: Mapping[str, Any] = {}
-    """What the editor and its extensions keep in the file besides."""
+    """Further data of the editor and its extensions."""
 
 
 def is_editor(document: Any) -> bool:
@@ -106,7 +106,7 @@ def is_editor(document: Any) -> bool:
 
 
 def parse(document: Mapping[str, Any], problems: Problems, source: str = "") -> Document:
-    """Read a file; what has the wrong shape is told to ``problems`` and left out."""
+    """Read a file; invalid parts are added to ``problems`` and left out."""
     return _Parser(problems, source).document(document)
 
 

@@ -27,7 +27,7 @@ def flatten(
 ) -> tuple[dict[str, NodeUse], dict[str, GraphInput], Editor]:
     """The nodes by flat id, such as ``57:8``, the inputs of the graph, and what naming needs.
 
-    Faults are told to ``problems``.
+    Faults are added to ``problems``.
     """
     if not fits(document, problems, source):
         return {}, {}, Editor()

@@ -83,7 +83,7 @@ class Frame:
                 yield from ((node, i) for i, socket in enumerate(node.inputs) if socket.link == link.id)
 
     def widget(self, border: int) -> WidgetValue | tuple[Any] | None:
-        """What an input of the subgraph has for a value if nothing is linked to it outside.
+        """Value of a subgraph input that is not linked outside.
 
         That is the value of the first widget that it leads to: a reference, or the value alone in a tuple.
         """

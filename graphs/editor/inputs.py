@@ -1,4 +1,4 @@
-"""What a file of the editor offers to be set from outside: the inputs of its App mode, and promoted widgets.
+"""Settable inputs of an editor file: the inputs of its App mode, and promoted widgets.
 
 Each becomes an input of the graph, named by what the editor shows, with the value of the file as its default.
 """
@@ -23,7 +23,7 @@ class _Offer(NamedTuple):
     node: EditorNode
     widget: str
     shown: str
-    """What the editor shows as its name."""
+    """Label in the editor."""
     type: str
     """Empty if the file does not say it."""
     border: int | None = None

@@ -16,7 +16,7 @@ from ..errors import Problem, Problems, shown
 from ..schema import BAD, Editor, Graph, GraphInput, InputRef, NodeUse, Widgets, WidgetValue
 
 CONTROL: Final = frozenset(("fixed", "increment", "decrement", "randomize", "increment-wrap"))
-"""What becomes of a seed after a run; the editor's, not the node's."""
+"""Editor widgets for a seed after a run; no inputs of nodes."""
 SEEDS: Final = frozenset(("seed", "noise_seed"))
 """Inputs that have such a word after them, whatever the node says."""
 TYPES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -28,7 +28,7 @@ TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 """Types of inputs that have widgets, and the values that these hold."""
 BUTTONS: Final = frozenset(("", "image", "video", "audio", "upload"))
-"""What buttons and previews leave after a file."""
+"""Values of buttons and previews after a file."""
 
 
 class Slot(NamedTuple):
@@ -78,7 +78,7 @@ class _Naming:
         return replace(self.graph, nodes=nodes, inputs=inputs, problems=listed, unlisted=unlisted, editor=editor)
 
     def inputs(self) -> tuple[dict[str, GraphInput], dict[str, Any]]:
-        """The inputs of the graph with their defaults, and what stands for those that cannot be inputs, by name."""
+        """The inputs of the graph with their defaults, and replacements for those that cannot be inputs, by name."""
         inputs: dict[str, GraphInput] = {}
         fixed: dict[str, Any] = {}
         for name, port in self.graph.inputs.items():
@@ -122,7 +122,7 @@ class _Naming:
         return use._replace(inputs=inputs)
 
     def count(self, use: NodeUse, named: Mapping[str, Any]) -> None:
-        """What became of the node's values, for reports."""
+        """The node's named values, for reports."""
         widgets = self.editor.widgets.get(use.id)
         values = (len(widgets.named) or len(widgets.values)) if widgets else 0
         own = len(named.keys() - widgets.promoted.keys()) if widgets else 0

@@ -12,7 +12,7 @@ from .groups import GROUP_PREFIXES
 
 
 def fits(document: Document, problems: Problems, source: str) -> bool:
-    """Whether the file can be unfolded; else it is told why not."""
+    """Whether the file can be flattened; else a problem says why."""
     inner = _types(document)
     size: dict[str, int] = {}
     depth: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Where the value of an input comes from: upstream through subgraphs, reroutes, primitives and bypassed nodes.
+"""Resolve the source of an input: upstream through subgraphs, reroutes, primitives and bypassed nodes.
 
 A muted node gives nothing. A bypassed node hands on one of its inputs: that of the same number as the output if the
 types allow it, else the first of exactly the type that is wanted, else the first that fits.
@@ -45,7 +45,7 @@ class Walker:
         self.known: dict[tuple[str, str, int, str], Source] = {}
 
     def source(self, frame: Frame, node: EditorNode, number: int) -> Source:
-        """What feeds an input of a node."""
+        """The source of a node's input."""
         path: dict[tuple[str, str, int, str], None] = {}
         place: tuple[Frame, EditorNode, int] = frame, node, number
         wanted = node.inputs[number].type
@@ -104,7 +104,7 @@ class Walker:
         return _through(frame, origin, wanted)
 
     def _outside(self, frame: Frame, link: Wire) -> Source | tuple[Frame, EditorNode, int, str]:
-        """What an input of a subgraph gets from outside."""
+        """The outer source of a subgraph's input."""
         host, parent = frame.host, frame.parent
         assert host
         assert parent

@@ -1,4 +1,4 @@
-"""What is measured: calls of ops in the shapes of real models, and tiny ones on a CPU that show that this works."""
+"""Subjects of benchmarks: calls of ops in shapes of real models, and tiny ones on a CPU as a smoke test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject:
     make: Callable[[str], Call]
     """Back end -> the call."""
     want: Callable[[], Tensor]
-    """What it should give, in float64: all of it, or the part that ``part`` takes."""
+    """Expected result in float64: all of it, or the part of ``part``."""
     bound: float
     """Relative error that is let through."""
     part: Callable[[Any], Tensor] = lambda result: result
@@ -95,7 +95,7 @@ def _attention(make: Maker, b: int, hq: int, hkv: int, s: int, d: int, **how: An
 
 
 def linears(make: Maker) -> Iterator[Subject]:
-    """8-bit weights with 8-bit inputs, beside the product of 16-bit ones."""
+    """8-bit weights with 8-bit inputs, against the 16-bit product."""
     shapes = [(4608, 3072, 3072), (4608, 12288, 3072), (4608, 3072, 12288), (512, 3072, 3072)]
     for m, n, k in [(32, 64, 128)] if make.tiny else shapes:
         x, weight = make(m, k), make(n, k)

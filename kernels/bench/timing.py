@@ -42,7 +42,7 @@ def interleaved(
 
     Args:
         calls: By name; each must have run before (compiled, checked).
-        device: Where they run.
+        device: Device to run on.
         graph: Time them inside a CUDA graph: without what a launch costs the host.
         most_ms: About how long each is measured.
     """

@@ -114,7 +114,7 @@ def audio_concat(audio1: Audio, audio2: Audio, direction: Literal["after", "befo
     Args:
         audio1: The first piece.
         audio2: The other piece.
-        direction: Where the other piece goes.
+        direction: Side of the second audio.
     """
     import torch
 

@@ -50,7 +50,7 @@ def primitive_bounding_box(x: Coordinate = 0, y: Coordinate = 0, width: Side = 5
 
 @node("ImageCropV2", category="image/transform", title="Crop Image", ignores="x|y|width|height")
 def image_crop_v2(image: Image, crop_region: Region = _WHOLE) -> Image:
-    """Cut a rectangle out of images; what lies beyond the border is left out.
+    """Crop images to a rectangle, cut at the border.
 
     Args:
         image: Images to cut.

@@ -1,4 +1,4 @@
-"""Show images beside each other."""
+"""Show images side by side."""
 
 from __future__ import annotations
 

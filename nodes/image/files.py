@@ -43,7 +43,7 @@ Format = Literal["png", "png 16-bit", "jpeg", "webp", "avif", "tiff", "exr"]
 
 
 class Encoding(NamedTuple):
-    """How images are written: the file's ending, and what ``image_write.encode`` is told."""
+    """How images are written: file suffix, and arguments of ``image_write.encode``."""
 
     extension: str
     kind: str

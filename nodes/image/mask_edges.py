@@ -42,6 +42,6 @@ def threshold_mask(mask: Mask, value: Annotated[float, Ge(0), Le(1), Step(0.01)]
 
     Args:
         mask: Mask to change.
-        value: What is above it becomes 1, the rest 0.
+        value: Values above it become 1, others 0.
     """
     return (mask > value).float()

@@ -61,14 +61,14 @@ def save_image_advanced(
 ) -> Generator[NodeEvent, None, Image]:
     """Save images with the graph embedded. An image with non-finite values is not saved, then the run fails.
 
-    JPEG holds at most 64 KB of graph and no transparency; what is left out is said in a warning.
+    JPEG holds at most 64 KB of graph and no transparency; a warning names what is lost.
 
     Args:
         images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
         format: File format.
         bit_depth: auto: 8 bits of png and avif, 16 of tiff, floats of exr. Floats keep values outside 0..1.
-        input_color_space: Of exr: the values are sRGB, HDR (BT.2100 HLG), or linear light, which is what is written.
-        crf: Lower is better and larger.
+        input_color_space: For exr: values are sRGB, HDR (BT.2100 HLG) or linear; the file is linear.
+        crf: Quality: lower is better, and a larger file.
         save_mode: One file for each image.
         quality: Higher is better and larger.
         lossless: Keep every pixel; quality is then how hard to try.

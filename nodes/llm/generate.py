@@ -178,7 +178,7 @@ def llm_decode(
         cache: KV cache of the prompt; it is not changed, so several nodes can continue from it.
         sampling: Sampling parameters; greedy if not connected.
         grammar: Grammar that the reply follows.
-        seed: Of the draws; sequence i of a batch has draws of its own.
+        seed: Seed of the random draws; each sequence of a batch has its own.
         max_tokens: Longest reply in tokens.
         when_cut: What to do if the limit cuts a reply that has to follow a grammar.
     """

@@ -18,7 +18,7 @@ Indent = Annotated[int, Ge(0), Le(8), Doc("Spaces by level; 0 writes one line.")
 def json_extract_string(json_string: Annotated[str, Multiline()], key: str) -> str:
     """Give the value of a key of the first JSON object in a text, such as the answer of a language model.
 
-    What stands around the object (words, Markdown) is passed over. Without an object, or without the key, the result
+    Text around the object (words, Markdown) is ignored. Without an object, or without the key, the result
     is empty. Lists and objects come as JSON.
 
     Args:

@@ -137,7 +137,7 @@ def string_compare(
     Args:
         string_a: Text to examine.
         string_b: Its expected start, end or whole.
-        mode: What is compared.
+        mode: Kind of comparison.
         case_sensitive: Capital and small letters differ.
     """
     a, b = (string_a, string_b) if case_sensitive else (string_a.lower(), string_b.lower())

@@ -90,7 +90,7 @@ class Builder:
 
         Args:
             title: Title for display.
-            description: What the graph is for.
+            description: Purpose of the graph.
             nodes: Python files or folders with further nodes. Their code is run.
         """
         self._packs = nodes if isinstance(nodes, str | Path) else [*nodes]

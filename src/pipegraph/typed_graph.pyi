@@ -584,7 +584,7 @@ class Graph(Builder):
         Args:
             audio1: The first piece.
             audio2: The other piece.
-            direction: Where the other piece goes.
+            direction: Side of the second audio.
         """
     def BasicGuider(
         self,
@@ -1776,7 +1776,7 @@ class Graph(Builder):
         image: Output[L['IMAGE']] | Input,
         crop_region: Any | Output[Any] | Input = ...,
     ) -> _ImageCropV2:
-        """Cut a rectangle out of images; what lies beyond the border is left out.
+        """Crop images to a rectangle, cut at the border.
 
         Args:
             image: Images to cut.
@@ -2036,7 +2036,7 @@ class Graph(Builder):
     ) -> _JsonExtractString:
         """Give the value of a key of the first JSON object in a text, such as the answer of a language model.
 
-        What stands around the object (words, Markdown) is passed over. Without an object, or without the key, the result
+        Text around the object (words, Markdown) is ignored. Without an object, or without the key, the result
         is empty. Lists and objects come as JSON.
 
         Args:
@@ -2162,7 +2162,7 @@ class Graph(Builder):
             cache: KV cache of the prompt; it is not changed, so several nodes can continue from it.
             sampling: Sampling parameters; greedy if not connected.
             grammar: Grammar that the reply follows.
-            seed: Of the draws; sequence i of a batch has draws of its own.
+            seed: Seed of the random draws; each sequence of a batch has its own.
             max_tokens: Longest reply in tokens.
             when_cut: What to do if the limit cuts a reply that has to follow a grammar.
         """
@@ -3627,15 +3627,15 @@ class Graph(Builder):
     ) -> _SaveImageAdvanced:
         """Save images with the graph embedded. An image with non-finite values is not saved, then the run fails.
 
-        JPEG holds at most 64 KB of graph and no transparency; what is left out is said in a warning.
+        JPEG holds at most 64 KB of graph and no transparency; a warning names what is lost.
 
         Args:
             images: Images with 1, 2 (gray, alpha), 3 or 4 (RGBA) channels.
             filename_prefix: Start of the file name, as for SaveImage.
             format: File format.
             format.bit_depth: auto: 8 bits of png and avif, 16 of tiff, floats of exr. Floats keep values outside 0..1.
-            format.input_color_space: Of exr: the values are sRGB, HDR (BT.2100 HLG), or linear light, which is what is written.
-            format.crf: Lower is better and larger.
+            format.input_color_space: For exr: values are sRGB, HDR (BT.2100 HLG) or linear; the file is linear.
+            format.crf: Quality: lower is better, and a larger file.
             format.save_mode: One file for each image.
             format.quality: Higher is better and larger.
             format.lossless: Keep every pixel; quality is then how hard to try.
@@ -3948,7 +3948,7 @@ class Graph(Builder):
         Args:
             string_a: Text to examine.
             string_b: Its expected start, end or whole.
-            mode: What is compared.
+            mode: Kind of comparison.
             case_sensitive: Capital and small letters differ.
         """
     def StringConcatenate(
@@ -4169,7 +4169,7 @@ class Graph(Builder):
 
         Args:
             mask: Mask to change.
-            value: What is above it becomes 1, the rest 0.
+            value: Values above it become 1, others 0.
         """
     def Tokenize(
         self,

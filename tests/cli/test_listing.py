@@ -77,7 +77,7 @@ def test_nodes_json_is_one_line_with_everything(call: Call) -> None:
         "name": "strength",
         "type": "FLOAT",
         "required": False,
-        "doc": "0 leaves it as it is, 1 makes the corners black.",
+        "doc": "0 changes nothing, 1 makes the corners black.",
         "default": 0.5,
         "minimum": 0,
         "maximum": 1,

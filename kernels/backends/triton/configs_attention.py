@@ -44,10 +44,10 @@ def attention_config(arch: str, itemsize: int, head_size: int, queries: int, mas
     """For ``attention`` and ``attention_varlen``.
 
     Args:
-        arch: As ``available.architecture`` gives it.
+        arch: Value of ``available.architecture``.
         itemsize: Bytes of an element of q.
         head_size: The larger of the two.
-        queries: Of the longest sequence.
+        queries: Queries of the longest sequence.
         masked: There is a mask or bias, whose tiles take registers, too.
     """
     if arch == INTERPRETER:

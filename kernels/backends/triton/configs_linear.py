@@ -38,10 +38,10 @@ def weights_config(arch: str, kind: str, itemsize: int, rows: int) -> Config:
     """For x of 16 or 32 bits times weights that are unpacked on the way.
 
     Args:
-        arch: What ``available.architecture`` says.
+        arch: Value of ``available.architecture``.
         kind: ``plain``, ``int8``, ``e4m3``, ``e5m2``, ``int8-groups`` or ``w4``.
         itemsize: Bytes of an element of x.
-        rows: Of x.
+        rows: Rows of x.
     """
     if arch == INTERPRETER:
         return Config(16 if rows <= 16 else 32, 32, 64, 4, 1)
