@@ -199,6 +199,7 @@ class _Reader:
             description=self.text(document, "description", ""),
             source=self.source,
             workflow=self.workflow,
+            meta=self.section(document, "meta"),
         )
 
     def section(self, document: Mapping[Any, Any], key: str) -> Mapping[Any, Any]:

@@ -78,7 +78,7 @@ class Widgets(NamedTuple):
     within: str
     values: Sequence[Any]
     """By position."""
-    named: Mapping[str, Any]
+    named: Mapping[str, Any] | None
     """By name, if the file has them so."""
     promoted: Mapping[str, Any]
     """By name, from instances of subgraphs; they win."""
@@ -98,6 +98,8 @@ class Editor:
     """Nodes, links and values, for reports."""
     notes: tuple[Problem, ...] = ()
     """Parts that were left out; no faults of the graph."""
+    filled: Mapping[str, Mapping[str, tuple[Any, Any]]] = field(default_factory=dict)
+    """Node id, or "" for the graph's inputs -> name -> the value in our form, and the value shown in its place."""
 
 
 class UsedFile(NamedTuple):
@@ -142,5 +144,7 @@ class Graph:
     """Problems of a file that was read partially; the check reports them with its own."""
     unlisted: int = 0
     """Number of problems besides these."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What a native file holds besides, unread."""
     editor: Editor | None = None
     """If it was read from the editor's form: the values that have no names yet."""

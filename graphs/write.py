@@ -8,15 +8,17 @@ from typing import Any
 from .schema import VERSION, Graph, GraphInput, InputRef, Link
 
 
-def native(graph: Graph, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The native form; ``values`` become the defaults of the graph's inputs."""
+def native(
+    graph: Graph, values: Mapping[str, Any] | None = None, meta: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The native form; ``values`` become the defaults of the graph's inputs, ``meta`` is kept in the file unread."""
     values = values or {}
     document: dict[str, Any] = {"pipegraph": VERSION}
     for key in ("title", "description"):
         if text := getattr(graph, key):
             document[key] = text
     if graph.inputs:
-        document["inputs"] = {name: _input(port, values) for name, port in graph.inputs.items()}
+        document["inputs"] = {name: graph_input(port, values) for name, port in graph.inputs.items()}
     document["nodes"] = {
         id: {
             "class_type": use.type,
@@ -27,6 +29,8 @@ def native(graph: Graph, values: Mapping[str, Any] | None = None) -> dict[str, A
     }
     if graph.outputs:
         document["outputs"] = {name: [*link] for name, link in graph.outputs.items()}
+    if meta:
+        document["meta"] = dict(meta)
     return document
 
 
@@ -62,7 +66,9 @@ def _value(value: Any) -> Any:
     return {"__value__": value} if isinstance(value, list | dict) else value
 
 
-def _input(port: GraphInput, values: Mapping[str, Any]) -> dict[str, Any]:
+def graph_input(port: GraphInput, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An input of the graph as the native form declares it."""
+    values = values or {}
     entry: dict[str, Any] = {"type": port.type}
     if port.name in values or not port.required:
         entry["default"] = values.get(port.name, port.default)

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from pipegraph.graphs.editor.naming import TYPES, Slot
+from pipegraph.graphs.editor.write import Facts
 from pipegraph.graphs.errors import message_of, nearest
 
 from .errors import DeclarationError
@@ -134,6 +135,20 @@ class Catalog:
         """The inputs of a node that may have widgets in ComfyUI's editor, or None if it is not known."""
         entry = self.entries.get(id)
         return entry.slots if entry else None
+
+    def facts(self, id: str) -> Facts | None:
+        """What writing a node into a file of ComfyUI's editor needs of its type, or None if it is not known."""
+        entry = self.entries.get(id)
+        if entry is None:
+            return None
+        inputs, outputs = entry.spec.inputs.values(), entry.spec.outputs.values()
+        return Facts(
+            [(port.name, port.type, not port.required) for port in inputs],
+            [(port.name, port.type) for port in outputs],
+            entry.slots,
+            entry.defaults,
+            frozenset(port.name for port in inputs if port.multiline),
+        )
 
     def __getitem__(self, id: str) -> NodeSpec:
         """The node with this id; LookupError with the nearest names if unknown."""

@@ -146,6 +146,7 @@ class _Check(NodeCheck):
             for id, use in nodes.items()
             if (entries[use.type].spec.output_node if use.type in entries else id not in read)
         ]
+        waiting += [link.node for link in self.graph.outputs.values() if link.node in nodes]
         if not any(nodes[id].type in entries for id in waiting):
             return  # nothing saves or shows anything: which nodes are meant is not known
         needed = set(waiting)

@@ -70,7 +70,7 @@ class EditorNode(NamedTuple):
     outputs: tuple[Output, ...]
     values: tuple[Any, ...]
     """Values of widgets by position."""
-    named: Mapping[str, Any]
+    named: Mapping[str, Any] | None
     """Values of widgets by name, where the file has them so."""
     properties: Mapping[str, Any]
 
@@ -137,9 +137,9 @@ class _Parser:
                 subgraphs[id] = self.scope(inner, where)
             else:
                 self.bad('a subgraph is an object with "id" and "nodes"', where, inner)
-        extra = _mapping(document.get("extra"))
+        extra = mapping(document.get("extra"))
         root = self.scope(document, "")
-        return Document(root, subgraphs, _mapping(extra.get("groupNodes")), tuple(self.notes), extra)
+        return Document(root, subgraphs, mapping(extra.get("groupNodes")), tuple(self.notes), extra)
 
     def scope(self, document: Mapping[str, Any], where: str) -> Scope:
         nodes: dict[str, EditorNode] = {}
@@ -209,13 +209,13 @@ def node_of(raw: Any) -> EditorNode | None:
         type=str(raw["type"]),
         title=raw["title"] if isinstance(raw.get("title"), str) else "",
         mode=mode if type(mode) is int else ALWAYS,
-        inputs=tuple(_socket(_mapping(s)) for s in inputs) if isinstance(inputs, list) else (),
-        outputs=tuple(Output(str(_mapping(s).get("name", "")), _type(_mapping(s).get("type"))) for s in outputs)
+        inputs=tuple(_socket(mapping(s)) for s in inputs) if isinstance(inputs, list) else (),
+        outputs=tuple(Output(str(mapping(s).get("name", "")), _type(mapping(s).get("type"))) for s in outputs)
         if isinstance(outputs, list)
         else (),
         values=tuple(values) if isinstance(values, list) else (),
-        named=_mapping(named),
-        properties=_mapping(raw.get("properties")),
+        named=named if isinstance(named, Mapping) else None,
+        properties=mapping(raw.get("properties")),
     )
 
 
@@ -232,11 +232,11 @@ def _definitions(document: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], s
     waiting = [(document, "")]
     while waiting:
         outer, where = waiting.pop()
-        subgraphs = _mapping(outer.get("definitions")).get("subgraphs")
+        subgraphs = mapping(outer.get("definitions")).get("subgraphs")
         for i, inner in enumerate(subgraphs if isinstance(subgraphs, list) else ()):
             place = f"{where}definitions.subgraphs[{i}]."
-            inner_graphs.append((_mapping(inner), place))
-            waiting.append((_mapping(inner), place))
+            inner_graphs.append((mapping(inner), place))
+            waiting.append((mapping(inner), place))
     return inner_graphs
 
 
@@ -303,7 +303,8 @@ def _type(value: Any) -> str:
     return value if isinstance(value, str) and value else "*"
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A mapping as it is, and an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -7,31 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ..errors import Problems, shown
 from ..plain import plain
-from ..schema import BAD, Editor, GraphInput, InputRef, Link, NodeUse, Widgets
-from .document import BYPASSED, MUTED, Document, EditorNode
-from .frames import FORM_WORDS, Frame
+from ..schema import BAD, Editor, Graph, InputRef, Link, NodeUse, Widgets
+from .document import BYPASSED, MUTED, Document, EditorNode, mapping
+from .frames import FORM_WORDS, Frame, kept
 from .groups import is_group
-from .inputs import offered
+from .inputs import filled_in, offered
 from .nesting import fits
 from .sources import GET, NOTES, VIRTUAL, Lost, Value, Walker
 
 _UUID: Final = frozenset("0123456789abcdef-")
 
 
-def flatten(
-    document: Document, problems: Problems, source: str = ""
-) -> tuple[dict[str, NodeUse], dict[str, GraphInput], Editor]:
-    """The nodes by flat id, such as ``57:8``, the inputs of the graph, and what naming needs.
-
-    Faults are added to ``problems``.
-    """
+def flatten(document: Document, problems: Problems, source: str = "") -> Graph:
+    """The flat graph, nodes by ids such as ``57:8``, and what naming needs; faults are added to ``problems``."""
     if not fits(document, problems, source):
-        return {}, {}, Editor()
-    return _Flattening(document, problems).run()
+        return Graph({}, form="editor", source=source)
+    return replace(_Flattening(document, problems).run(), source=source)
 
 
 class _Flattening:
@@ -44,7 +40,7 @@ class _Flattening:
         self.lost: dict[tuple[str, str], str] = {}
         self.counts: Counter[str] = Counter()
 
-    def run(self) -> tuple[dict[str, NodeUse], dict[str, GraphInput], Editor]:
+    def run(self) -> Graph:
         inputs = offered(self.root, self.root.document.extra)
         waiting = [self.root]
         while waiting:
@@ -64,8 +60,23 @@ class _Flattening:
                 else:
                     self.leaf(frame, node)
             waiting += reversed(inner)
-        editor = Editor(self.widgets, self.lost, dict(self.counts), self.root.document.notes)
-        return self.nodes, inputs, editor
+        ours = kept(self.root.document.extra)
+        notes, filled = self.root.document.notes, filled_in(self.root)
+        return Graph(
+            self.nodes,
+            inputs,
+            {name: link for name, end in mapping(ours.get("outputs")).items() if (link := self.output(end))},
+            title=text if isinstance(text := ours.get("title"), str) else "",
+            description=text if isinstance(text := ours.get("description"), str) else "",
+            form="editor",
+            editor=Editor(self.widgets, self.lost, dict(self.counts), notes, filled),
+        )
+
+    def output(self, end: Any) -> Link | None:
+        """An output of the graph, ``[node, number of its output]``."""
+        if isinstance(end, list) and len(end) == 2 and str(end[0]) in self.root.scope.nodes and type(end[1]) is int:
+            return Link(self.root.flat(str(end[0])), end[1])
+        return None
 
     def virtual(self, frame: Frame, node: EditorNode) -> None:
         self.counts["notes" if node.type in NOTES else "editor only"] += 1
@@ -120,9 +131,11 @@ class _Flattening:
     def values(self, frame: Frame, node: EditorNode) -> Widgets:
         """The values of a node's widgets, as far as they have names already."""
         listed = frame.by_position.get(node.id, node.values)
-        named = {k: self.value(frame, node, k, v) for k, v in node.named.items() if k not in FORM_WORDS}
+        named = None
+        if node.named is not None:
+            named = {k: self.value(frame, node, k, v) for k, v in node.named.items() if k not in FORM_WORDS}
         promoted = {name: value for (id, name), value in frame.inner.items() if id == node.id} if frame.inner else {}
-        if named:
+        if named is not None:
             listed = ()
         return Widgets(
             type=node.type,

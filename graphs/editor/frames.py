@@ -7,6 +7,7 @@ the order of the inputs; older ones list ``proxyWidgets``, pairs of an inner nod
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ class Frame:
         """Values for inputs of the subgraph, by their number."""
         self.inner: dict[tuple[str, str], Any] = {}
         """Values for widgets inside, by node and name."""
+        self.own_ids = _own_ids(scope) if parent is None else {}
+        """Ids that our own form gave to nodes of the file."""
         self.by_position: Mapping[str, tuple[Any, ...]] = {}
         """Values for the widgets of inner nodes, of a group node."""
         self._children: dict[str, Frame | None] = {}
@@ -45,7 +48,7 @@ class Frame:
 
     def flat(self, node: str) -> str:
         """The id of an inner node in the flat graph, such as ``57:8``."""
-        return self.path + node
+        return self.own_ids.get(node, self.path + node)
 
     def child(self, node: EditorNode) -> Frame | None:
         """The inside of a node, or None if it is no instance of a subgraph."""
@@ -107,7 +110,7 @@ class Frame:
 
     def _take_values(self, host: EditorNode) -> None:
         proxies = proxies_of(host)
-        named = {name: value for name, value in host.named.items() if name not in FORM_WORDS}
+        named = {name: value for name, value in (host.named or {}).items() if name not in FORM_WORDS}
         if proxies:
             for (node, name), value in zip(proxies, host.values, strict=False):
                 if value is not None:
@@ -183,6 +186,19 @@ class Frame:
         """The inner node whose widget of this name is shown by no input."""
         proxies = proxies_of(self.host) if self.host else []
         return next((node for node, widget in proxies if widget == name), None)
+
+
+def kept(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What ``editor.write`` has put into the properties of a node, or the ``extra`` of a file."""
+    value = holder.get("pipegraph")
+    return value if isinstance(value, Mapping) else {}
+
+
+def _own_ids(scope: Scope) -> dict[str, str]:
+    """Texts that were the ids of nodes in our own form, by their numbers; those that would be there twice are not."""
+    ids = {node.id: id for node in scope.nodes.values() if type(id := kept(node.properties).get("id")) is str}
+    every = Counter([*ids.values(), *(id for id in scope.nodes if id not in ids)])
+    return {number: id for number, id in ids.items() if every[id] == 1}
 
 
 def proxies_of(host: EditorNode) -> list[tuple[str, str]]:

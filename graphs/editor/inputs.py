@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..schema import GraphInput, InputRef, WidgetValue
-from .document import BYPASSED, MUTED, EditorNode
-from .frames import FORM_WORDS, Frame, proxies_of
+from .document import BYPASSED, MUTED, EditorNode, mapping
+from .frames import FORM_WORDS, Frame, kept, proxies_of
 from .sources import PRIMITIVE, VIRTUAL, primitive_value
 
 TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
@@ -32,10 +32,12 @@ class _Offer(NamedTuple):
 
 def offered(root: Frame, extra: Mapping[str, Any]) -> dict[str, GraphInput]:
     """The inputs of the graph; what reads them gets a reference to them, and the default is the value so far."""
+    ours = _ours(root, extra)
     offers: dict[tuple[str, str], _Offer] = {}
     for offer in [*_app(root, extra), *_promoted(root)]:
-        offers.setdefault((offer.node.id, offer.widget), offer)
-    inputs: dict[str, GraphInput] = {}
+        if (offer.node.id, offer.widget) not in ours:
+            offers.setdefault((offer.node.id, offer.widget), offer)
+    inputs = {port.name: port for port in ours.values()}
     for offer in offers.values():
         name = _name(offer, [o for o in offers.values() if o is not offer], inputs)
         default = _take(root, offer, InputRef(name))
@@ -48,6 +50,45 @@ def offered(root: Frame, extra: Mapping[str, Any]) -> dict[str, GraphInput]:
             multiline=offer.type == "STRING",
         )
     return inputs
+
+
+def _ours(root: Frame, extra: Mapping[str, Any]) -> dict[tuple[str, str], GraphInput]:
+    """Inputs of a graph of our own form that was written as a file of the editor, by node and widget."""
+    inputs: dict[tuple[str, str], GraphInput] = {}
+    for name, entry in mapping(kept(extra).get("inputs")).items():
+        place = mapping(entry)
+        node, widget = root.scope.nodes.get(str(place.get("node"))), place.get("widget")
+        if node is None or not isinstance(widget, str) or place.get("type") not in TYPES:
+            continue
+        default = _take(root, _Offer(node, widget, widget, place["type"]), InputRef(name))
+        choices, low, high = place.get("choices"), place.get("min"), place.get("max")
+        description = place.get("description")
+        inputs[node.id, widget] = GraphInput(
+            name=name,
+            type=place["type"],
+            required="default" not in place,
+            default=default,
+            description=description if isinstance(description, str) else "",
+            minimum=low if type(low) in (int, float) else None,
+            maximum=high if type(high) in (int, float) else None,
+            choices=tuple(map(str, choices)) if isinstance(choices, list) and choices else None,
+            multiline=place.get("multiline") is True,
+        )
+    return inputs
+
+
+def filled_in(root: Frame) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """What stands in the file for values of our own form that the editor cannot show, by node id; "": the inputs."""
+    filled: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for name, entry in mapping(kept(root.document.extra).get("inputs")).items():
+        if isinstance(entry, Mapping) and "shown" in entry:
+            filled.setdefault("", {})[name] = (entry.get("default"), entry["shown"])
+    for node in root.scope.nodes.values():
+        pairs = mapping(kept(node.properties).get("filled"))
+        values = {k: (pair[0], pair[1]) for k, pair in pairs.items() if isinstance(pair, list) and len(pair) == 2}
+        if values:
+            filled[root.flat(node.id)] = values
+    return filled
 
 
 def _app(root: Frame, extra: Mapping[str, Any]) -> Iterator[_Offer]:
@@ -105,7 +146,7 @@ def _take(root: Frame, offer: _Offer, reference: InputRef) -> Any:
     node = offer.node
     child = root.child(node)
     if child is None:
-        value = primitive_value(root, node) if node.type == PRIMITIVE else WidgetValue(node.id, offer.widget)
+        value = primitive_value(root, node) if node.type == PRIMITIVE else WidgetValue(root.flat(node.id), offer.widget)
         root.inner[node.id, offer.widget] = reference
         return value
     if offer.border is not None:

@@ -53,16 +53,22 @@ Slots = Callable[[str], Sequence[Slot] | None]
 """The inputs of a type of node that may have widgets, in order; None if the type is not known."""
 
 
-def named(graph: Graph, slots: Slots) -> Graph:
-    """The graph with the values of its widgets as inputs of its nodes; values that cannot be named are problems."""
+def named(graph: Graph, slots: Slots, *, strict: bool = False) -> Graph:
+    """The graph with the values of its widgets as inputs of its nodes; values that cannot be named are problems.
+
+    Args:
+        graph: As it was read.
+        slots: What is known of the types of nodes.
+        strict: Values of types that are not known are problems too; checking tells of the types themselves.
+    """
     if graph.editor is None or not graph.editor.widgets:
         return graph
-    return _Naming(graph, graph.editor, slots).run()
+    return _Naming(graph, graph.editor, slots, strict).run()
 
 
 class _Naming:
-    def __init__(self, graph: Graph, editor: Editor, slots: Slots) -> None:
-        self.graph, self.editor, self.slots = graph, editor, slots
+    def __init__(self, graph: Graph, editor: Editor, slots: Slots, strict: bool) -> None:
+        self.graph, self.editor, self.slots, self.strict = graph, editor, slots, strict
         self.problems = Problems(graph.problems, graph.unlisted)
         self.by_node: dict[str, dict[str, Any]] = {}
         self.notes = [*editor.notes]
@@ -86,7 +92,11 @@ class _Naming:
             if isinstance(value, WidgetValue):
                 value, type = self.own(value, type)
             type = type or PLAIN.get(value.__class__, "")
-            if type and value is not _LACKING and value.__class__ in TYPES[type] + (str,):
+            kept = self.editor.filled.get("", {}).get(name)
+            if kept:
+                value = kept[0] if _same(value, kept[1]) else value
+                inputs[name] = replace(port, default=value, required=port.required and _same(value, kept[0]))
+            elif type and value is not _LACKING and value.__class__ in TYPES[type] + (str,):
                 inputs[name] = replace(port, type=type, default=value, multiline=type == "STRING")
             else:
                 fixed[name] = value
@@ -119,12 +129,15 @@ class _Naming:
                     inputs[name] = BAD
             else:
                 inputs[name] = value
+        for name, (ours, here) in self.editor.filled.get(use.id, {}).items():
+            if name in inputs and _same(inputs[name], here):
+                inputs[name] = ours
         return use._replace(inputs=inputs)
 
     def count(self, use: NodeUse, named: Mapping[str, Any]) -> None:
         """The node's named values, for reports."""
         widgets = self.editor.widgets.get(use.id)
-        values = (len(widgets.named) or len(widgets.values)) if widgets else 0
+        values = len(widgets.values if widgets.named is None else widgets.named) if widgets else 0
         own = len(named.keys() - widgets.promoted.keys()) if widgets else 0
         self.counts["values"] += values
         self.counts["values named"] += own
@@ -140,17 +153,18 @@ class _Naming:
         return self.by_node[id]
 
     def name(self, id: str, widgets: Widgets, *, aloud: bool = True) -> dict[str, Any]:
-        if widgets.named or not widgets.values:
+        if widgets.named is not None or not widgets.values:
             slots = self.slots(widgets.type)
             names = {slot.name for slot in slots or ()}
-            own = {k: v for k, v in widgets.named.items() if slots is None or k in names or not _is_form(v)}
+            own = {k: v for k, v in (widgets.named or {}).items() if slots is None or k in names or not _is_form(v)}
             return {**own, **widgets.promoted}
         sockets = {name for name, _, is_widget, _ in widgets.sockets if not is_widget}
         named = self.aligned(widgets, sockets)
         if named is None:
             named = {slot.name: BAD for slot in self.slots(widgets.type) or () if not (slot.choice or slot.optional)}
-            if aloud and (slots := self.slots(widgets.type)):  # of a type that is not known checking tells more
-                self.cannot(id, widgets, slots)
+            slots = self.slots(widgets.type)
+            if aloud and (slots or (self.strict and id in self.graph.nodes)):
+                self.cannot(id, widgets, slots or ())
         elif aloud:
             self.lacking(id, widgets, named, sockets)
         return {**{name: value for name, value in named.items() if name not in sockets}, **widgets.promoted}
@@ -188,18 +202,20 @@ class _Naming:
             self.notes.append(Problem(code="default_counts", message=message, node=id, title=_title(widgets)))
 
     def cannot(self, id: str, widgets: Widgets, slots: Iterable[Slot]) -> None:
-        names = ", ".join(slot.name for slot in slots) or "none"
-        shown_values = ", ".join(shown(value, 20) for value in widgets.values[:12])
-        self.problems.add(
-            "unnamed_values",
-            f"{len(widgets.values)} values stand by position, and do not fit the inputs of {widgets.type}",
-            node=id,
-            title=_title(widgets),
-            input=names.split(", ")[0] if names != "none" else "",
-            got=f"[{shown_values}]",
-            wanted=f"values of: {names}",
-            hint="Another version of the node wrote the file: open and save it in today's editor, or set the inputs.",
-        )
+        names = [slot.name for slot in slots if not slot.optional]
+        count, listed = len(widgets.values), ", ".join(shown(value, 20) for value in widgets.values[:12])
+        more: dict[str, Any] = {"node": id, "title": _title(widgets), "got": f"[{listed}]"}
+        if names:
+            message = f"{count} values stand by position, and do not fit the inputs of {widgets.type}"
+            hint = "Another version of the node wrote the file: open and save it in today's editor, or set the inputs."
+            more |= {"input": names[0], "wanted": f"values of: {', '.join(names)}", "hint": hint}
+        else:
+            message = f"{count} values stand by position, and no node {widgets.type} is known that would name them"
+        self.problems.add("unnamed_values", message, **more)
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value.__class__ is other.__class__ and bool(value == other)
 
 
 def _filled(inputs: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Problems
@@ -13,8 +14,7 @@ from .flatten import flatten
 
 def read(document: Mapping[str, Any], source: str, problems: Problems) -> Graph:
     """The graph of a file, flat; the values that stand by position get their names from ``naming.named``."""
-    parsed = parse(document, problems, source)
-    nodes, inputs, editor = flatten(parsed, problems, source)
-    if not nodes and not problems:
+    graph = flatten(parse(document, problems, source), problems, source)
+    if not graph.nodes and not problems:
         problems.add("bad_graph", "the file holds no node that runs", place=source)
-    return Graph(nodes, inputs, form="editor", source=source, workflow=document, editor=editor)
+    return replace(graph, workflow=document)

@@ -140,7 +140,7 @@ def _exit(child: Frame, host: EditorNode, slot: int) -> Wire | Lost:
 
 def primitive_value(frame: Frame, node: EditorNode) -> Any:
     """The value of a primitive, None if it has none."""
-    value = frame.inner.get((node.id, "value"), node.named.get("value"))
+    value = frame.inner.get((node.id, "value"), (node.named or {}).get("value"))
     values = frame.by_position.get(node.id, node.values)
     return values[0] if value is None and values else value
 

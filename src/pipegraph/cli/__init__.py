@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Run a graph and save its results.",
     "chat": "Talk with a language model.",
     "validate": "Report every problem of a graph; runs nothing.",
+    "convert": "Write a graph in another form.",
     "nodes": "List the nodes, or show the inputs and outputs of one.",
     "explain": "Say what the code of an error means and how to mend it.",
     "schema": "Print a JSON Schema of graph files.",
