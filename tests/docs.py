@@ -23,6 +23,7 @@ NOT_RUN = {
     "printf": "needs a model of the user's own",
     "pipegraph run FILE": "a summary",
     "pipegraph validate FILE": "a summary",
+    "pipegraph convert FILE": "a summary",
     "pipegraph nodes [NAME]": "a summary",
     "pipegraph models [NAME]": "a summary",
 }
