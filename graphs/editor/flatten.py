@@ -14,7 +14,7 @@ from ..errors import Problems, shown
 from ..plain import plain
 from ..schema import BAD, Editor, Graph, InputRef, Link, NodeUse, Widgets
 from .document import BYPASSED, MUTED, Document, EditorNode, mapping
-from .frames import FORM_WORDS, Frame, kept
+from .frames import FORM_WORDS, Frame, stored
 from .groups import is_group
 from .inputs import filled_in, offered
 from .nesting import fits
@@ -60,7 +60,7 @@ class _Flattening:
                 else:
                     self.leaf(frame, node)
             waiting += reversed(inner)
-        ours = kept(self.root.document.extra)
+        ours = stored(self.root.document.extra)
         notes, filled = self.root.document.notes, filled_in(self.root)
         return Graph(
             self.nodes,

@@ -188,7 +188,7 @@ class Frame:
         return next((node for node, widget in proxies if widget == name), None)
 
 
-def kept(holder: Mapping[str, Any]) -> Mapping[str, Any]:
+def stored(holder: Mapping[str, Any]) -> Mapping[str, Any]:
     """What ``editor.write`` has put into the properties of a node, or the ``extra`` of a file."""
     value = holder.get("pipegraph")
     return value if isinstance(value, Mapping) else {}
@@ -196,7 +196,7 @@ def kept(holder: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _own_ids(scope: Scope) -> dict[str, str]:
     """Texts that were the ids of nodes in our own form, by their numbers; those that would be there twice are not."""
-    ids = {node.id: id for node in scope.nodes.values() if type(id := kept(node.properties).get("id")) is str}
+    ids = {node.id: id for node in scope.nodes.values() if type(id := stored(node.properties).get("id")) is str}
     every = Counter([*ids.values(), *(id for id in scope.nodes if id not in ids)])
     return {number: id for number, id in ids.items() if every[id] == 1}
 

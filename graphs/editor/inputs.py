@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ..schema import GraphInput, InputRef, WidgetValue
 from .document import BYPASSED, MUTED, EditorNode, mapping
-from .frames import FORM_WORDS, Frame, kept, proxies_of
+from .frames import FORM_WORDS, Frame, proxies_of, stored
 from .sources import PRIMITIVE, VIRTUAL, primitive_value
 
 TYPES: Final = ("STRING", "INT", "FLOAT", "BOOLEAN", "COMBO")
@@ -55,7 +55,7 @@ def offered(root: Frame, extra: Mapping[str, Any]) -> dict[str, GraphInput]:
 def _ours(root: Frame, extra: Mapping[str, Any]) -> dict[tuple[str, str], GraphInput]:
     """Inputs of a graph of our own form that was written as a file of the editor, by node and widget."""
     inputs: dict[tuple[str, str], GraphInput] = {}
-    for name, entry in mapping(kept(extra).get("inputs")).items():
+    for name, entry in mapping(stored(extra).get("inputs")).items():
         place = mapping(entry)
         node, widget = root.scope.nodes.get(str(place.get("node"))), place.get("widget")
         if node is None or not isinstance(widget, str) or place.get("type") not in TYPES:
@@ -80,11 +80,11 @@ def _ours(root: Frame, extra: Mapping[str, Any]) -> dict[tuple[str, str], GraphI
 def filled_in(root: Frame) -> dict[str, dict[str, tuple[Any, Any]]]:
     """What stands in the file for values of our own form that the editor cannot show, by node id; "": the inputs."""
     filled: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for name, entry in mapping(kept(root.document.extra).get("inputs")).items():
+    for name, entry in mapping(stored(root.document.extra).get("inputs")).items():
         if isinstance(entry, Mapping) and "shown" in entry:
             filled.setdefault("", {})[name] = (entry.get("default"), entry["shown"])
     for node in root.scope.nodes.values():
-        pairs = mapping(kept(node.properties).get("filled"))
+        pairs = mapping(stored(node.properties).get("filled"))
         values = {k: (pair[0], pair[1]) for k, pair in pairs.items() if isinstance(pair, list) and len(pair) == 2}
         if values:
             filled[root.flat(node.id)] = values

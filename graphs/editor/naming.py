@@ -92,10 +92,10 @@ class _Naming:
             if isinstance(value, WidgetValue):
                 value, type = self.own(value, type)
             type = type or PLAIN.get(value.__class__, "")
-            kept = self.editor.filled.get("", {}).get(name)
-            if kept:
-                value = kept[0] if _same(value, kept[1]) else value
-                inputs[name] = replace(port, default=value, required=port.required and _same(value, kept[0]))
+            stored = self.editor.filled.get("", {}).get(name)
+            if stored:
+                value = stored[0] if _same(value, stored[1]) else value
+                inputs[name] = replace(port, default=value, required=port.required and _same(value, stored[0]))
             elif type and value is not _LACKING and value.__class__ in TYPES[type] + (str,):
                 inputs[name] = replace(port, type=type, default=value, multiline=type == "STRING")
             else:
@@ -129,8 +129,8 @@ class _Naming:
                     inputs[name] = BAD
             else:
                 inputs[name] = value
-        for name, (ours, here) in self.editor.filled.get(use.id, {}).items():
-            if name in inputs and _same(inputs[name], here):
+        for name, (ours, shown_value) in self.editor.filled.get(use.id, {}).items():
+            if name in inputs and _same(inputs[name], shown_value):
                 inputs[name] = ours
         return use._replace(inputs=inputs)
 

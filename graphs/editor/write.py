@@ -1,6 +1,6 @@
 """Write a flat graph as a file that ComfyUI's editor opens, and that gives the same graph when it is read again.
 
-What the editor cannot hold (text ids, ``auto``, seeds that are drawn, inputs and outputs of the graph) is kept in
+What the editor cannot hold (text ids, ``auto``, seeds that are drawn, inputs and outputs of the graph) is stored in
 ``properties.pipegraph`` of a node and ``extra.pipegraph`` of the file, beside a value that the editor can show.
 """
 
@@ -14,8 +14,8 @@ from ..write import graph_input
 from .naming import SEEDS, Slot
 from .sources import PRIMITIVE
 
-KEPT: Final = "pipegraph"
-"""Key under which what only our form has is kept."""
+STORED: Final = "pipegraph"
+"""Key under which what only our form has is stored."""
 WIDTH, ROW, HEAD, FIELD, LONG_FIELD = 320, 22, 36, 26, 130
 """Pixels: a node's width, a row of sockets, its title, a widget, a widget of several lines."""
 
@@ -94,8 +94,8 @@ class _Writing:
         places = self.place(boxes)
         for order, (node, id) in enumerate(zip(nodes, boxes, strict=True)):
             node |= {"pos": [*places[id]], "order": order}
-        extra: dict[str, Any] = {KEPT: self.kept()}
-        if inputs := [[str(place["node"]), place["widget"]] for place in extra[KEPT].get("inputs", {}).values()]:
+        extra: dict[str, Any] = {STORED: self.stored()}
+        if inputs := [[str(place["node"]), place["widget"]] for place in extra[STORED].get("inputs", {}).values()]:
             extra["linearData"] = {"inputs": inputs, "outputs": []}
         return {
             "last_node_id": max((node["id"] for node in nodes), default=0),
@@ -152,9 +152,9 @@ class _Writing:
         facts = self.facts[use.type]
         id = self.ids[use.id]
         values, replaced = self.values(use)
-        kept: dict[str, Any] = {"id": use.id} if str(id) != use.id else {}
+        stored: dict[str, Any] = {"id": use.id} if str(id) != use.id else {}
         if replaced:
-            kept["filled"] = replaced
+            stored["filled"] = replaced
         linked = [number for origin, number in self.outputs if origin == str(id)]
         outputs = facts.outputs if facts else [(f"output {i}", "*") for i in range(max(linked, default=-1) + 1)]
         return {
@@ -171,7 +171,7 @@ class _Writing:
                 for i, (name, kind) in enumerate(outputs)
             ],
             **({"title": use.title} if use.title else {}),
-            "properties": {"Node name for S&R": use.type, **({KEPT: kept} if kept else {})},
+            "properties": {"Node name for S&R": use.type, **({STORED: stored} if stored else {})},
             "widgets_values": self.by_position(facts, values),
             "widgets_values_named": values,
         }
@@ -232,10 +232,10 @@ class _Writing:
             "widgets_values": [self.shown(name), "fixed"],
         }
 
-    def kept(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, Any]:
         """Title, inputs and outputs of the graph, with the places of the inputs in the file."""
         graph = self.graph
-        kept: dict[str, Any] = {key: text for key in ("title", "description") if (text := getattr(graph, key))}
+        stored: dict[str, Any] = {key: text for key in ("title", "description") if (text := getattr(graph, key))}
         inputs = {}
         for name, port in graph.inputs.items():
             readers = self.readers.get(name)
@@ -244,12 +244,12 @@ class _Writing:
             node, widget = (self.primitives[name], "value") if name in self.primitives else self.at(*readers[0])
             inputs[name] = {**graph_input(port), "shown": self.shown(name), "node": node, "widget": widget}
         if inputs:
-            kept["inputs"] = inputs
+            stored["inputs"] = inputs
         if graph.outputs:
-            kept["outputs"] = {
+            stored["outputs"] = {
                 name: [self.ids[link.node], self.output(link)[0]] for name, link in graph.outputs.items()
             }
-        return kept
+        return stored
 
     def at(self, node: str, name: str) -> tuple[int, str]:
         return self.ids[node], name

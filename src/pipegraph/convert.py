@@ -1,6 +1,6 @@
 """Turn a graph from one form into another: native, ComfyUI's API form, or a file of ComfyUI's editor.
 
-What the other form cannot hold is kept where its readers do not look, so that the way back gives the same graph.
+What the other form cannot hold is stored where its readers do not look, so that the way back gives the same graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipegraph.runtime.check import check
 
 Form = Literal["native", "api", "editor"]
 FORMS: Final[tuple[Form, ...]] = ("native", "api", "editor")
-KEPT: Final = "editor"
+STORED: Final = "editor"
 """Key in ``meta`` of a native file: the file of the editor that it was converted from."""
 
 
@@ -46,11 +46,11 @@ def convert(graph: Graph, to: Form, catalog: Catalog) -> Converted:
     if to == "native":
         meta = dict(graph.meta)
         if graph.form == "editor":
-            meta[KEPT] = graph.workflow
+            meta[STORED] = graph.workflow
         return Converted(write.native(_with_output_names(graph, catalog), meta=meta), [])
     notes: list[str] = []
     if to == "editor":
-        original = graph.workflow if graph.form == "editor" else graph.meta.get(KEPT)
+        original = graph.workflow if graph.form == "editor" else graph.meta.get(STORED)
         if isinstance(original, Mapping) and is_editor(original):
             if graph.form == "editor" or _same(graph, named(parse(original), catalog.slots), catalog):
                 return Converted(dict(original), [])
