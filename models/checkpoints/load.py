@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, V
 def _checkpoint_text(source: Source, place: Place) -> TextEncoder:
     family = source.family
     if family.language:
-        return _text_encoders(family, {source.name: source.path}, place)
+        return _text_encoders(family, [(source.name, source.path)], place)
     encoders = {
         e.name: load_encoder(e, source.parts[e.kind], source.tokenizers[e.name], place, source.card)
         for e in family.encoders
@@ -67,19 +67,21 @@ def load_model(name: str, place: Place) -> Model:
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
     """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
-    paths = {name: resolve("text_encoders", name) for name in names}
-    return _text_encoders(TEXT_FAMILIES[family_id], paths, place)
+    family = TEXT_FAMILIES[family_id]
+    if family.language:  # a folder that holds all of them may be named twice
+        names = [*dict.fromkeys(names)]
+    return _text_encoders(family, [(name, resolve("text_encoders", name)) for name in names], place)
 
 
-def _text_encoders(family: TextFamily, paths: Mapping[str, Path], place: Place) -> TextEncoder:
-    """The text encoders in files and folders, by the names that the user gave. A pipeline folder may hold all of them.
+def _text_encoders(family: TextFamily, files: Sequence[tuple[str, Path]], place: Place) -> TextEncoder:
+    """The text encoders in files and folders, each with the user's name for it. A pipeline folder may hold all of them.
 
     Raises:
         LoadError: a name holds no encoder of the family, or one that is loaded already.
     """
     encoders: dict[str, Encoder] = {}
     card: dict[str, Any] = {}
-    for name, path in paths.items():
+    for name, path in files:
         model = kind_of(path) if family.language else ""
         if model:
             facts = next((e for e in family.language if model in e.models and e.name not in encoders), None)
@@ -99,7 +101,9 @@ def _text_encoders(family: TextFamily, paths: Mapping[str, Path], place: Place) 
             network = networks[facts.kind]
             tokenizer = None if facts.quoted else find_tokenizer(family, facts, network.origin)
             encoders[facts.name] = load_encoder(facts, network, tokenizer, place, card)
-    return TextEncoder(family, encoders, ", ".join(paths), tuple(card.get("vocabulary", ())))
+    return TextEncoder(
+        family, encoders, ", ".join(dict.fromkeys(name for name, _ in files)), tuple(card.get("vocabulary", ()))
+    )
 
 
 def load_vae(name: str, place: Place) -> Vae:

@@ -192,6 +192,8 @@ def test_what_does_not_fit_a_type_is_said(folder: Callable[[str], Path]) -> None
     folder("qwen3")
     with pytest.raises(LoadError, match="is a qwen3; the text encoder of Qwen-Image is a qwen2_5_vl"):
         _ours("qwen_image", "qwen3")
+    twice = load_text_encoders("lumina2", ["qwen3/text_encoder"] * 2, PLACE)
+    assert [*twice.encoders] == ["qwen3_4b"], "a folder that holds all encoders may be named in both places"
     with pytest.raises(LoadError, match="holds no further text encoder of Qwen-Image"):
         load_text_encoders("qwen_image", ["embedded/flux-tiny"], PLACE)
     folder("gemma2")
