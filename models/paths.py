@@ -37,6 +37,7 @@ FOLDERS: Final = {
     "clip_vision": ("clip_vision",),
     "latent_upscale_models": ("latent_upscale_models",),
     "upscale_models": ("upscale_models",),
+    "embeddings": ("embeddings",),
     "loras": ("loras",),
     "controlnet": ("controlnet",),
     "llm": ("llm", "LLM"),
@@ -59,6 +60,7 @@ _FORMS: Final = {
     "checkpoints": "a .safetensors file or a folder in diffusers layout",
     "loras": "a .safetensors file",
     "upscale_models": "a .safetensors file",
+    "embeddings": "a .safetensors file",
     "llm": "a .gguf file or a folder in transformers' layout",
 }
 """In what form models of a kind come."""

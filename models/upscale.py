@@ -22,7 +22,7 @@ from torch import Tensor
 from .loaded import Loaded
 from .loading.header_values import LoadError
 from .loading.place import Place
-from .loading.upscalers import upscaler_fault
+from .loading.weights_fault import weights_fault
 from .vae.image import tile_fade, tile_starts
 
 TILE: Final = 512
@@ -102,7 +102,7 @@ def load_upscaler(path: Path, place: Place, name: str) -> Upscaler:
     from pipegraph.kernels.dispatch import KernelError
     from pipegraph.kernels.hooks.install import install
 
-    if fault := upscaler_fault(path):
+    if fault := weights_fault(path):
         raise LoadError(fault)
     spandrel = _spandrel()
     state = load_file(path)

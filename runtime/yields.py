@@ -44,7 +44,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Yielded by a node: a file that was written; ``kind`` is ``image``, ``video``, ``audio`` or ``text``."""
+    """Yielded by a node: a file that was written; ``kind`` is image, video, audio, text or conditioning."""
 
     path: Path
     kind: str = "image"

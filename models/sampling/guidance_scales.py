@@ -122,6 +122,40 @@ class _Rescheduled(Acting):
 
 
 @dataclass(frozen=True)
+class Rescored(Always):
+    """Temporal score rescaling (Xu et al. 2025, arXiv 2510.01184, eq. 6): the predicted noise times r.
+
+    r = (snr s^2 + 1) / (snr s^2 / k + 1), with snr = (alpha / sigma)^2: 1 at high noise, k at low noise.
+    """
+
+    k: float
+    sigma: float
+    """s: the larger, the sooner r goes to k."""
+
+    def idle(self, *, guided: bool) -> str:
+        return ""
+
+    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+        return _Rescored(self, sampling)
+
+
+@dataclass(frozen=True)
+class _Rescored(Acting):
+    change: Rescored
+    sampling: ModelSampling
+
+    def combined(
+        self, x: Tensor, sigma: float, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float
+    ) -> Tensor:
+        alpha = self.sampling.alpha(sigma)
+        if alpha <= 0 or sigma <= 0:
+            return guided
+        level = (alpha / sigma * self.change.sigma) ** 2
+        factor = (level + 1) / (level / self.change.k + 1)
+        return torch.lerp(x / alpha, guided, factor)  # (x - r sigma n) / alpha with n = (x - alpha x0) / sigma
+
+
+@dataclass(frozen=True)
 class Operated(Always):
     """An operation on what guidance multiplies, d_pos - d_neg; without a negative, on d_pos."""
 

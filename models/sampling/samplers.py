@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from . import samplers_ode as ode
@@ -56,3 +57,37 @@ def euler_ancestral(eta: float, s_noise: float) -> Sampler:
         return sde.euler_ancestral(denoise, x, sigmas, lambda state: s_noise * noise(state), eta)
 
     return Sampler("euler_ancestral", run)
+
+
+def er_sde(power: float | None, order: int, s_noise: float) -> Sampler:
+    """ER-SDE with another noise scale (see ``samplers_sde.er_sde``), order, and ``s_noise`` times the noise."""
+
+    def run(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+        return sde.er_sde(denoise, x, sigmas, noise, order, power, s_noise)
+
+    return Sampler("er_sde", run)
+
+
+def lcm(s_noise: float, s_noise_end: float, clip_std: float) -> Sampler:
+    """LCM whose noise is multiplied by a number that goes evenly from one value to another, and cut at its tails.
+
+    Args:
+        s_noise: Factor of the first step.
+        s_noise_end: Factor of the last step, the one to 0 that adds no noise.
+        clip_std: How many standard deviations of an item are left; 0: all.
+    """
+
+    def run(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
+        factors = iter(torch.linspace(s_noise, s_noise_end, len(sigmas) - 1).tolist())
+
+        def changed(state: Tensor) -> Tensor:
+            drawn = noise(state)
+            if clip_std:
+                most = clip_std * drawn.std(tuple(range(1, drawn.ndim)), keepdim=True)
+                drawn = drawn.clamp(-most, most)
+            scaled: Tensor = next(factors) * drawn
+            return scaled
+
+        return sde.lcm(denoise, x, sigmas, changed)
+
+    return Sampler("lcm", run)

@@ -109,10 +109,19 @@ def _bend(d: Tensor, seen: list[tuple[float, Tensor]], h: float, reach: float) -
     return phi2 * (slope + change * (r0 / (r0 + r1))) - (phi3 / (r0 + r1)) * change
 
 
-def er_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
-    """Extended reverse-time SDE solver, order 3, with the noise scale phi(u) = u (exp(u^0.3) + 10) (arXiv 2309.06169).
+def er_sde(
+    denoise: Denoiser,
+    x: Tensor,
+    sigmas: Tensor,
+    noise: StepNoise,
+    order: int = 3,
+    power: float | None = None,
+    s_noise: float = 1.0,
+) -> Steps:
+    """Extended reverse-time SDE solver with the noise scale phi(u) = u (exp(u^0.3) + 10) (arXiv 2309.06169).
 
-    u = sigma / alpha. The two integrals of the paper's order 2 and 3 terms are taken by the midpoint rule.
+    u = sigma / alpha. The two integrals of the paper's order 2 and 3 terms are taken by the midpoint rule. With
+    ``power`` the noise scale is u^power: 1 is the ODE, 2 the usual reverse-time SDE.
     """
     sampling = denoise.sampling
     before: list[tuple[float, Tensor]] = []  # (u, prediction), newest first
@@ -123,30 +132,32 @@ def er_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> St
             x = d
         else:
             u, v = s / sampling.alpha(s), to / sampling.alpha(to)
-            r = _er_phi(v) / _er_phi(u)
-            area, moment = _er_integrals(u, v)
+            phi = _er_phi(v, power)
+            r = phi / _er_phi(u, power)
+            area, moment = _er_integrals(u, v, power)
             new = (r / sampling.alpha(s)) * x + (1 - r) * d
             slope = None
-            if before:
+            if before and order > 1:
                 slope = (d - before[0][1]) / (u - before[0][0])
-                new = new + (v - u + area * _er_phi(v)) * slope
-            if slope is not None and slope_before is not None:
+                new = new + (v - u + area * phi) * slope
+            if slope is not None and slope_before is not None and order > 2:
                 curvature = (slope - slope_before) / ((u - before[1][0]) / 2)
-                new = new + ((v - u) ** 2 / 2 + moment * _er_phi(v)) * curvature
-            new = new + math.sqrt(max(v**2 - (u * r) ** 2, 0.0)) * noise(x)
+                new = new + ((v - u) ** 2 / 2 + moment * phi) * curvature
+            if s_noise:
+                new = new + s_noise * math.sqrt(max(v**2 - (u * r) ** 2, 0.0)) * noise(x)
             x = sampling.alpha(to) * new
             before, slope_before = [(u, d), *before[:1]], slope
         yield Step(done, total, s, d)
     return x
 
 
-def _er_phi(u: float) -> float:
-    return u * (math.exp(u**0.3) + 10)
+def _er_phi(u: float, power: float | None) -> float:
+    return u * (math.exp(u**0.3) + 10) if power is None else u**power
 
 
-def _er_integrals(u: float, v: float, parts: int = 200) -> tuple[float, float]:
+def _er_integrals(u: float, v: float, power: float | None, parts: int = 200) -> tuple[float, float]:
     """Integrals from v to u of 1 / phi and of (l - u) / phi."""
     width = (u - v) / parts
     at = v + width * (torch.arange(parts, dtype=torch.float64) + 0.5)
-    density = width / (at * (at.pow(0.3).exp() + 10))
+    density = width / (at * (at.pow(0.3).exp() + 10) if power is None else at.pow(power))
     return float(density.sum()), float(((at - u) * density).sum())

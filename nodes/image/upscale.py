@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pipegraph.generators import converted
 from pipegraph.models import paths
-from pipegraph.models.loading.upscalers import upscaler_fault
+from pipegraph.models.loading.weights_fault import weights_fault
 from pipegraph.runtime.node import FileInput, NodeEvent, Progress, RunContext, Wire, node
 
 from ..wire import Image
@@ -25,7 +25,7 @@ def _find(name: str) -> list[Path]:
     return [paths.resolve("upscale_models", name)]
 
 
-UpscalerName = Annotated[str, FileInput(_find, lambda: paths.names("upscale_models"), upscaler_fault)]
+UpscalerName = Annotated[str, FileInput(_find, lambda: paths.names("upscale_models"), weights_fault)]
 
 
 @node("UpscaleModelLoader", category="loaders", title="Load Upscale Model")

@@ -76,6 +76,29 @@ def cfg_override(
     return _with(model, Rescheduled(cfg, Part(start_percent, end_percent)))
 
 
+@node(
+    "TemporalScoreRescaling",
+    category="model_patches/unet",
+    title="TSR - Temporal Score Rescaling",
+    output="patched_model",
+)
+def temporal_score_rescaling(
+    model: Model,
+    tsr_k: Annotated[float, Ge(0.01), Le(100), Step(0.001)] = 0.95,
+    tsr_sigma: Annotated[float, Ge(0.01), Le(100), Step(0.001)] = 1.0,
+) -> Model:
+    """Rescale the predicted noise towards the end of sampling, for more detail or more smoothness.
+
+    Args:
+        model: Model to change.
+        tsr_k: Factor at low noise: below 1 more detail, above 1 smoother, 1 changes nothing.
+        tsr_sigma: How early: larger is earlier.
+    """
+    from pipegraph.models.sampling.guidance_scales import Rescored
+
+    return model if tsr_k == 1 else _with(model, Rescored(tsr_k, tsr_sigma))
+
+
 @node("LatentOperationTonemapReinhard", category="latent/advanced/operations")
 def latent_operation_tonemap_reinhard(
     multiplier: Annotated[float, Ge(0), Le(100), Step(0.01)] = 1.0,

@@ -78,6 +78,8 @@ class _ComfySwitchNode(Node, Output[Any]):
     output: Output[Any]
 class _ConditioningCombine(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
+class _ConditioningLoader(Node, Output[L['CONDITIONING']]):
+    CONDITIONING: Output[L['CONDITIONING']]
 class _ConditioningZeroOut(Node, Output[L['CONDITIONING']]):
     CONDITIONING: Output[L['CONDITIONING']]
 class _ControlNetApplyAdvanced(Node):
@@ -334,6 +336,9 @@ class _ModelSamplingSD3(Node, Output[L['MODEL']]):
     MODEL: Output[L['MODEL']]
 class _NormalizeVideoLatentStart(Node, Output[L['LATENT']]):
     latent: Output[L['LATENT']]
+class _Painter(Node):
+    IMAGE: Output[L['IMAGE']]
+    MASK: Output[L['MASK']]
 class _ParseReply(Node):
     answer: Output[L['STRING']]
     thinking: Output[L['STRING']]
@@ -395,7 +400,11 @@ class _SamplerCustom(Node):
 class _SamplerCustomAdvanced(Node):
     output: Output[L['LATENT']]
     denoised_output: Output[L['LATENT']]
+class _SamplerER_SDE(Node, Output[L['SAMPLER']]):
+    SAMPLER: Output[L['SAMPLER']]
 class _SamplerEulerAncestral(Node, Output[L['SAMPLER']]):
+    SAMPLER: Output[L['SAMPLER']]
+class _SamplerLCM(Node, Output[L['SAMPLER']]):
     SAMPLER: Output[L['SAMPLER']]
 class _SamplingParams(Node, Output[L['SAMPLING']]):
     sampling: Output[L['SAMPLING']]
@@ -411,6 +420,8 @@ class _SaveAudioMP3(Node, Output[L['AUDIO']]):
     audio: Output[L['AUDIO']]
 class _SaveAudioOpus(Node, Output[L['AUDIO']]):
     audio: Output[L['AUDIO']]
+class _SaveConditioning(Node, Output[L['CONDITIONING']]):
+    conditioning: Output[L['CONDITIONING']]
 class _SaveImage(Node, Output[L['IMAGE']]):
     images: Output[L['IMAGE']]
 class _SaveImageAdvanced(Node, Output[L['IMAGE']]):
@@ -470,6 +481,8 @@ class _StringTrim(Node, Output[L['STRING']]):
     STRING: Output[L['STRING']]
 class _StructuredOutput(Node, Output[L['GRAMMAR']]):
     grammar: Output[L['GRAMMAR']]
+class _TemporalScoreRescaling(Node, Output[L['MODEL']]):
+    patched_model: Output[L['MODEL']]
 class _TextGenerate(Node):
     generated_text: Output[L['STRING']]
     finish: Output[L['STRING']]
@@ -1022,6 +1035,18 @@ class Graph(Builder):
         Args:
             conditioning_1: First conditioning.
             conditioning_2: Second conditioning.
+        """
+    def ConditioningLoader(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        conditioning_name: str | Path | Output[L['COMBO', 'STRING']] | Input,
+    ) -> _ConditioningLoader:
+        """Load a conditioning that was saved with SaveConditioning.
+
+        Args:
+            conditioning_name: A .safetensors file among the embeddings with a tensor `conditioning`; its other tensors, and the JSON in its metadata, are the further entries.
         """
     def ConditioningZeroOut(
         self,
@@ -2992,6 +3017,26 @@ class Graph(Builder):
             start_frame_count: Number of changed latent frames.
             reference_frame_count: Number of reference frames after them.
         """
+    def Painter(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        image: None | Output[L['IMAGE']] | Input = ...,
+        mask: str | Path | Output[L['COMBO', 'STRING']] | Input = ...,
+        width: int | Output[L['INT']] | Input = ...,
+        height: int | Output[L['INT']] | Input = ...,
+        bg_color: str | Path | Output[L['COLOR', 'STRING', 'COMBO']] | Input = ...,
+    ) -> _Painter:
+        """Put what was painted in an editor on an image, with a mask of where it is.
+
+        Args:
+            image: Image below; of a batch the first. If missing, a canvas of one color.
+            mask: Name of a file among the inputs with the painting, transparent elsewhere; empty is none.
+            width: Width of the canvas in pixels.
+            height: Height of the canvas in pixels.
+            bg_color: Color of the canvas.
+        """
     def ParseReply(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3450,6 +3495,24 @@ class Graph(Builder):
             sigmas: Decreasing noise levels.
             latent_image: Latent to start from; an empty one sets the size only.
         """
+    def SamplerER_SDE(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        solver_type: L['ER-SDE', 'Reverse-time SDE', 'ODE'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        max_stage: int | Output[L['INT']] | Input = ...,
+        eta: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        s_noise: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _SamplerER_SDE:
+        """Choose the extended reverse-time SDE solver's steps.
+
+        Args:
+            solver_type: How noise and prediction are weighed; ODE adds no noise.
+            max_stage: Order of the solver.
+            eta: Of the reverse-time SDE: how much of the noise is new; 0 is the ODE.
+            s_noise: The new noise is multiplied by it.
+        """
     def SamplerEulerAncestral(
         self,
         inputs: Mapping[str, Any] | None = None,
@@ -3463,6 +3526,22 @@ class Graph(Builder):
         Args:
             eta: Share of fresh noise: 0 as euler, 1 as euler_ancestral.
             s_noise: Factor of the fresh noise.
+        """
+    def SamplerLCM(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        s_noise: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        s_noise_end: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        noise_clip_std: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _SamplerLCM:
+        """Choose LCM's steps with other noise.
+
+        Args:
+            s_noise: Factor of the noise at the first step.
+            s_noise_end: Factor of the noise at the last step; in between it changes evenly.
+            noise_clip_std: Values beyond so many standard deviations are cut; 0 cuts none.
         """
     def SamplingParams(
         self,
@@ -3596,6 +3675,20 @@ class Graph(Builder):
             audio: Audio to save; one file for each item of a batch.
             filename_prefix: Start of the file name, as for SaveImage.
             quality: Bits a second.
+        """
+    def SaveConditioning(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        conditioning: Output[L['CONDITIONING']] | Input,
+        filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+    ) -> _SaveConditioning:
+        """Save a conditioning as a .safetensors file; in the folder of embeddings ConditioningLoader loads it.
+
+        Args:
+            conditioning: Conditioning of one entry.
+            filename_prefix: Start of the file name, as for SaveImage.
         """
     def SaveImage(
         self,
@@ -4070,6 +4163,22 @@ class Graph(Builder):
         Args:
             kind: `json`: a JSON schema. `regex`: an expression that the whole reply matches. `choices`: one of some texts. `grammar`: a grammar in Lark's notation, which begins at `start`.
             form: The schema, expression, choices (one a line, or a JSON list) or grammar.
+        """
+    def TemporalScoreRescaling(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        model: Output[L['MODEL']] | Input,
+        tsr_k: float | Output[L['FLOAT', 'INT']] | Input = ...,
+        tsr_sigma: float | Output[L['FLOAT', 'INT']] | Input = ...,
+    ) -> _TemporalScoreRescaling:
+        """Rescale the predicted noise towards the end of sampling, for more detail or more smoothness.
+
+        Args:
+            model: Model to change.
+            tsr_k: Factor at low noise: below 1 more detail, above 1 smoother, 1 changes nothing.
+            tsr_sigma: How early: larger is earlier.
         """
     def TextGenerate(
         self,

@@ -14,7 +14,7 @@ from pipegraph.generators import finish
 from pipegraph.kernels.dispatch import noting
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.place import Place
-from pipegraph.models.loading.upscalers import upscaler_fault
+from pipegraph.models.loading.weights_fault import weights_fault
 from pipegraph.models.upscale import Upscaler, _spandrel, load_upscaler
 from pipegraph.nodes.image.upscale import image_upscale_with_model, load_upscale_model
 
@@ -139,7 +139,9 @@ def test_what_is_no_upscaler_is_told(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match=r"other\.safetensors is no upscaler that spandrel .* knows"):
         load_upscaler(tmp_path / "other.safetensors", CPU, "other")
     (tmp_path / "x.pth").write_bytes(b"PK\3\4")
-    assert "is a pickle" in upscaler_fault(tmp_path / "x.pth")
+    assert "is a pickle" in weights_fault(tmp_path / "x.pth")
+    (tmp_path / "x.gguf").write_bytes(b"GGUF" + bytes(20))
+    assert "is a GGUF file" in weights_fault(tmp_path / "x.gguf")
     (tmp_path / "cut.safetensors").write_bytes((tmp_path / "other.safetensors").read_bytes()[:-3])
     with pytest.raises(LoadError, match=r"cut\.safetensors"):
         load_upscaler(tmp_path / "cut.safetensors", CPU, "cut")
