@@ -15,8 +15,9 @@ from collections.abc import Callable
 import torch
 import transformers
 
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.prefill import prefill
+from pipegraph.models.llm.tokens import Tokens
 
 
 def network() -> transformers.LlamaForCausalLM:

@@ -25,10 +25,11 @@ from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.quantize import quantized
 
 from .decode import decode
-from .llm import LLM, Tokens
+from .llm import LLM
 from .load import find, load_llm
 from .prefill import Prefilled, prefill
 from .sampling import SamplingParams
+from .tokens import Tokens
 
 R = TypeVar("R")
 Way = Callable[[], tuple[float, float]]

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from .llm import LLM, LayerKind, Tokens
+from .facts import LayerKind
 from .pages import PAGE, Block, Pool, runs
+from .tokens import Tokens
 
 if TYPE_CHECKING:
     from .layers import State
+    from .llm import LLM
 
 KVKind = Literal["native", "int8"]
 HYBRID = ("hybrid", "hybrid_sliding")

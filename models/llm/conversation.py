@@ -11,12 +11,13 @@ from torch import Tensor
 
 from .chat import Chat, Message, write_chat
 from .decode import TokenEvent, decode
-from .llm import LLM, Tokens
+from .llm import LLM
 from .prefill import ContextOverflow, Prefilled, prefill
 from .reply import parse_reply
 from .sampling import SamplingParams
 from .stats import Stats
 from .stopping import Stopper
+from .tokens import Tokens
 from .vision import check_sight, shown
 
 E = TypeVar("E")

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from .budget import kv_budget, room_for
-from .llm import LLM, Tokens
+from .llm import LLM
 from .prefill import ContextOverflow, Prefilled
 from .sampling import Chooser, SamplingParams
 from .session import Session
 from .stats import Stats
+from .tokens import Tokens
 
 Finish = Literal["stop", "length", "constraint"]
 AHEAD = 256

@@ -21,8 +21,8 @@ from pipegraph.kernels.hooks.modules import KernelLinear, on_the_side
 from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.rms_norm import rms_norm
 
+from .facts import long_positions
 from .layers import PagedCache, Step, compiled, missing, on_cpu
-from .llm import long_positions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from .budget import check_budget, kv_budget
 from .cache import KVCache, KVKind
-from .llm import LLM, Tokens
+from .llm import LLM
 from .prefixes import Kept
 from .session import Row, Session
 from .stats import Stats
+from .tokens import Tokens
 from .vision import check_sight
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from .budget import kv_budget
 from .cache import KVCache, KVKind, Table, Working, pools_of
-from .llm import LLM, Tokens
+from .llm import LLM
 from .pages import PAGE, Block
+from .tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

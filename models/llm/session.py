@@ -14,8 +14,9 @@ from .cache import KVCache, Working
 from .experts import counting
 from .express import Express
 from .layers import PagedCache, State, Step, layers_of, running
-from .llm import LLM, Tokens
+from .llm import LLM
 from .prefixes import keep
+from .tokens import Tokens
 from .vision import Sight
 
 Row = tuple[int, Sequence[int]]

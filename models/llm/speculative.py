@@ -18,12 +18,13 @@ from torch import Tensor
 from pipegraph.kernels.sample import sample, uniform
 
 from .decode import AHEAD, Constraint, Reply, Sequences, Stopper, TokenEvent
-from .llm import LLM, Tokens
+from .llm import LLM
 from .prefill import Prefilled, chunks
 from .prefixes import Kept
 from .sampling import Chooser, SamplingParams
 from .session import Session
 from .stats import Stats
+from .tokens import Tokens
 
 TEST, REPLACE, DRAFT = 1, 2, 3
 """Streams of random numbers beside that of plain draws."""

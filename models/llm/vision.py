@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from .layers import PagedCache
-    from .llm import LLM, Tokens
+    from .llm import LLM
     from .session import Span
     from .tokenizer import Tokenizer
+    from .tokens import Tokens
 
 Placed = tuple[tuple[int, ...], tuple[int, int] | None]
 """The ids that stand for a picture, and the grid of its placeholders."""
@@ -132,7 +133,7 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     Raises:
         ValueError: the model reads text only, or there are not as many placeholders as pictures.
     """
-    from .llm import Tokens
+    from .tokens import Tokens
 
     vision, tokenizer = check_sight(llm) if pictures else llm.vision, llm.tokenizer
     if vision is None:

@@ -80,7 +80,7 @@ def tokenize(llm: LLM, text: LongText, control_tokens: bool = False) -> Counted:
         text: A prompt. The model's BOS token is put before it.
         control_tokens: The text comes from a chat template: parse control tokens in it, and add no BOS token.
     """
-    from pipegraph.models.llm.llm import Tokens as Values
+    from pipegraph.models.llm.tokens import Tokens as Values
 
     ids = _tokenizer(llm).encode(text, control=control_tokens)
     return Counted(Values((ids,)), len(ids))

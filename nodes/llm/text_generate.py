@@ -92,9 +92,9 @@ def text_generate(
     """
     from pipegraph.models.llm.chat import can_switch_thinking
     from pipegraph.models.llm.decode import decode
-    from pipegraph.models.llm.llm import Tokens as Values
     from pipegraph.models.llm.prefill import prefill
     from pipegraph.models.llm.sampling import SamplingParams
+    from pipegraph.models.llm.tokens import Tokens as Values
 
     llm, around = _language_model(clip)
     if audio is not None:

@@ -12,11 +12,11 @@ from recipes.train_writer import OUT, weights_id
 from pipegraph.generators import finish
 from pipegraph.models.llm.chat import write_chat
 from pipegraph.models.llm.decode import decode
-from pipegraph.models.llm.llm import Tokens
 from pipegraph.models.llm.load import load_llm
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.stopping import Stopper
+from pipegraph.models.llm.tokens import Tokens
 
 
 def test_scores_are_of_these_weights_and_reach_the_gates() -> None:

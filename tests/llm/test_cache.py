@@ -10,10 +10,11 @@ import transformers as hf
 from pipegraph.generators import finish
 from pipegraph.models.llm.cache import KVCache, Working, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.pages import PAGE, Pool, runs
 from pipegraph.models.llm.prefill import ContextOverflow, Prefilled, chunks, prefill
 from pipegraph.models.llm.sampling import SamplingParams
+from pipegraph.models.llm.tokens import Tokens
 
 from .networks import COMMON, language_model, prompts
 

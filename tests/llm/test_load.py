@@ -17,11 +17,12 @@ from pipegraph.models import paths
 from pipegraph.models.llm import add
 from pipegraph.models.llm.decode import decode
 from pipegraph.models.llm.gguf_tokenizer import gguf_tokenizer
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import files_of, find, load_llm
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
+from pipegraph.models.llm.tokens import Tokens
 from pipegraph.models.loading.header_values import LoadError
 
 from .gguf_files import write_gguf

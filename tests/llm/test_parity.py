@@ -9,9 +9,10 @@ from pipegraph.generators import finish
 from pipegraph.models.llm.cache import KVCache
 from pipegraph.models.llm.experts import _counts, counting
 from pipegraph.models.llm.express import Express
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.session import Session
+from pipegraph.models.llm.tokens import Tokens
 
 from .networks import CONFIGS, expected, language_model, make, perturbed, prompts, reply, same
 

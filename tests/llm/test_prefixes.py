@@ -9,11 +9,12 @@ from pipegraph.generators import finish
 from pipegraph.models.llm.budget import OverBudget
 from pipegraph.models.llm.cache import KVKind, held_bytes
 from pipegraph.models.llm.decode import Reply, decode
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.pages import PAGE
 from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.prefixes import Kept
 from pipegraph.models.llm.sampling import SamplingParams
+from pipegraph.models.llm.tokens import Tokens
 
 from .networks import language_model, prompts
 

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 from pipegraph.models.llm.decode import Reply, TokenEvent, decode
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.prefill import Prefilled, prefill
 from pipegraph.models.llm.sampling import Chooser, SamplingParams
 from pipegraph.models.llm.speculative import speculate
 from pipegraph.models.llm.stats import Stats
+from pipegraph.models.llm.tokens import Tokens
 
 from .networks import language_model, prompts
 

@@ -13,10 +13,11 @@ from pipegraph.kernels.dispatch import noting, use
 from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.models.llm import express
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.token_step import TokenStep, _readable
+from pipegraph.models.llm.tokens import Tokens
 from pipegraph.models.quantize import quantized
 
 from .networks import make, prompts

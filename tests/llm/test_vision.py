@@ -22,12 +22,13 @@ from pipegraph.kernels.audit import strict
 from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
 from pipegraph.models.llm.conversation import Conversation
 from pipegraph.models.llm.decode import decode
-from pipegraph.models.llm.llm import LLM, Tokens
+from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import SEEING, load_llm
 from pipegraph.models.llm.pictures import positions
 from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.session import Session
+from pipegraph.models.llm.tokens import Tokens
 from pipegraph.models.llm.vision import KINDS, shown
 
 from .conftest import train
