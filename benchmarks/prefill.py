@@ -15,8 +15,8 @@ from collections.abc import Callable
 import torch
 import transformers
 
+from pipegraph.models.llm.decode.prefill import prefill
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import prefill
 from pipegraph.models.llm.tokens import Tokens
 
 

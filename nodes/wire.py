@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pipegraph.models.clip_vision import Seen as _Seen
     from pipegraph.models.control import ControlNet as _ControlNet
     from pipegraph.models.families.ltx.upscale import LatentUpscaler as _LatentUpscaler
+    from pipegraph.models.llm.decode.prefill import Prefilled as _Prefilled
+    from pipegraph.models.llm.decode.sampling import SamplingParams as _SamplingParams
+    from pipegraph.models.llm.decode.structured import Grammar as _Grammar
     from pipegraph.models.llm.llm import LLM as _LLM
-    from pipegraph.models.llm.prefill import Prefilled as _Prefilled
-    from pipegraph.models.llm.sampling import SamplingParams as _SamplingParams
-    from pipegraph.models.llm.structured import Grammar as _Grammar
     from pipegraph.models.llm.tokens import Tokens as _Tokens
     from pipegraph.models.media.video import Video as _Video
     from pipegraph.models.model import Model as _Model

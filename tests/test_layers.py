@@ -40,6 +40,20 @@ ROOMS = {  # room of models -> which other rooms of models it may import, import
     "text": {"adapters", "llm", "loaded"},
 }
 """Rooms that are not named here may import any: ``families``, and ``checkpoints`` above them."""
+LLM_ROOMS = {  # the same inside models.llm
+    "tokens": set[str](),
+    "facts": set[str](),
+    "tokenizer": set[str](),
+    "add": set[str](),
+    "cache": {"facts", "tokens"},
+    "network": {"cache", "facts", "tokens"},
+    "llm": {"cache", "facts", "network"},
+    "gguf": {"llm", "network", "tokenizer"},
+    "load": {"add", "gguf", "llm", "tokenizer"},
+    "decode": {"cache", "llm", "network", "tokenizer", "tokens"},
+    "chat": {"decode", "llm", "network", "tokenizer", "tokens"},
+    "bench": {"decode", "llm", "load", "tokens"},
+}
 LAST = {"checkpoints", "families"}
 """What no room below imports; ``checkpoints`` imports ``families``, not the other way."""
 FOR_ALL = {"access", "containers", "context", "folders", "generators", "lean_imports", "limits", "memory"}
@@ -96,37 +110,65 @@ def allowed(name: str, may: set[str]) -> bool:
     return any(name == m or name.startswith(m + ".") for m in may)
 
 
-def rooms(path: Path, root: Path = ROOT) -> Iterator[tuple[int, str, str]]:
-    """Line, room and other room of models of each import in a file that runs, inside functions too."""
+def rooms(path: Path, folder: str, root: Path = ROOT) -> Iterator[tuple[int, str, str]]:
+    """Line, room and other room of a folder of each import in a file that runs, inside functions too."""
 
     def running(tree: ast.AST) -> Iterator[ast.AST]:
         for child in ast.iter_child_nodes(tree):
             if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
                 yield from [child, *running(child)]
 
-    own = path.relative_to(root / "models").parts[0].removesuffix(".py")
+    own = path.relative_to(root / folder).parts[0].removesuffix(".py")
+    package = ["pipegraph", *folder.split("/")]
     for line, name in imports(path, running(ast.parse(path.read_text("utf-8"))), root):
         parts = name.split(".")
-        if parts[:2] == ["pipegraph", "models"] and len(parts) > 3 and parts[2] != own:
-            yield line, own, parts[2]
+        if parts[: len(package)] == package and len(parts) > len(package) + 1 and parts[len(package)] != own:
+            yield line, own, parts[len(package)]
 
 
 def test_rooms_of_models_import_one_way() -> None:
     bad = []
     for path in (ROOT / "models").rglob("*.py"):
-        for line, own, other in rooms(path):
+        for line, own, other in rooms(path, "models"):
             if (own not in LAST and other not in ROOMS[own]) or (own == "families" and other == "checkpoints"):
                 bad.append(f"{path.relative_to(ROOT)}:{line}: {own} imports {other}")
     assert not bad
 
 
-def test_a_forbidden_room_is_seen(tmp_path: Path) -> None:
+INSIDE = {"models/llm": LLM_ROOMS}
+
+
+@pytest.mark.parametrize("folder", INSIDE)
+def test_rooms_inside_rooms_import_one_way(folder: str) -> None:
+    bad = [
+        f"{path.relative_to(ROOT)}:{line}: {own} imports {other}"
+        for path in (ROOT / folder).rglob("*.py")
+        for line, own, other in rooms(path, folder)
+        if other not in INSIDE[folder][own]
+    ]
+    assert not bad
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "arrows"),
+    [
+        (
+            "models/media/planted.py",
+            "def f():\n    from ..sampling.run import sample\n    from .check import x\n",
+            {("media", "sampling")},
+        ),
+        ("models/llm/cache/planted.py", "def f():\n    from ..decode.decode import decode\n", {("cache", "decode")}),
+    ],
+)
+def test_a_forbidden_room_is_seen(tmp_path: Path, file: str, code: str, arrows: set[tuple[str, str]]) -> None:
     """Also inside a function."""
-    file = tmp_path / "models" / "media" / "planted.py"
-    file.parent.mkdir(parents=True)
-    file.write_text("def f():\n    from ..sampling.run import sample\n    from .check import x\n")
-    seen = {(own, other) for _, own, other in rooms(file, tmp_path)}
-    assert seen == {("media", "sampling")} and "sampling" not in ROOMS["media"]
+    folder = file.rsplit("/", 2)[0]
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_text(code)
+    assert {(own, other) for _, own, other in rooms(path, folder, tmp_path)} == arrows
+    table = INSIDE.get(folder, ROOMS)
+    assert not any(other in table[own] for own, other in arrows)
 
 
 def test_a_forbidden_import_is_seen(tmp_path: Path) -> None:

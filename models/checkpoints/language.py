@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..families import TEXT_FAMILIES
-from ..llm.gguf_families import check_header
+from ..llm.gguf.families import check_header
+from ..llm.gguf.spiece import GEMMA_CHAT, load_spiece
 from ..llm.load import SEEING, load_folder
-from ..llm.spiece import GEMMA_CHAT, load_spiece
 from ..loading.header_values import LoadError
 from ..loading.headers import read_header, read_json, weight_files
 from ..loading.language_file import check_file, kind_in, read_network, ties
@@ -158,7 +158,7 @@ def load_llm(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
             "GGUF or safetensors with names as ComfyUI's files have them (`model.layers.0...`)"
         )
     if _carries_tokenizer(path):
-        from ..llm.gguf import load_gguf
+        from ..llm.gguf.load import load_gguf
 
         return load_gguf(path, place.device, place.dtype, name=name)
     if folder is None:

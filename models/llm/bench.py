@@ -24,11 +24,11 @@ from pipegraph.generators import finish
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.quantize import quantized
 
-from .decode import decode
+from .decode.decode import decode
+from .decode.prefill import Prefilled, prefill
+from .decode.sampling import SamplingParams
 from .llm import LLM
 from .load import find, load_llm
-from .prefill import Prefilled, prefill
-from .sampling import SamplingParams
 from .tokens import Tokens
 
 R = TypeVar("R")

@@ -15,8 +15,8 @@ from .facts import Facts, read_facts
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from .network.vision import Vision
     from .tokenizer import Tokenizer
-    from .vision import Vision
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class LLM:
     vision: Vision | None = None
     """What reads pictures, of a vision-language model."""
     kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What it has read and may meet again, as ``prefixes.Kept``, by kind of cache and device."""
+    """What it has read and may meet again, as ``prefixes.PrefixCache``, by kind of cache and device."""
 
     @classmethod
     def of(cls, network: PreTrainedModel, tokenizer: Tokenizer | None = None, name: str = "") -> LLM:
@@ -44,8 +44,9 @@ class LLM:
         """
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")
-        from . import cache, experts, layers
-        from .vision import Vision
+        from .cache import kv_cache as cache
+        from .network import experts, layers
+        from .network.vision import Vision
 
         name = name or type(network).__name__
         facts = read_facts(network, tokenizer)

@@ -15,7 +15,7 @@ from ..loading.headers import read_header, read_json, weight_files
 from ..loading.language_names import check_folder
 from ..loading.small_files import check_files, opened
 from .add import KNOWN
-from .gguf_families import check_header
+from .gguf.families import check_header
 
 if TYPE_CHECKING:
     import torch
@@ -98,7 +98,7 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
         return load_folder(path, device, dtype, quantize, name)
     if read_header(path).form != "GGUF":
         raise LoadError(f"{path} is one file of weights; name its folder, with config.json and tokenizer beside it")
-    from .gguf import load_gguf
+    from .gguf.load import load_gguf
 
     return load_gguf(path, device, dtype, name=name, mapped=mapped)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .pictures import Picture
+    from .network.images import Picture
 
 
 @dataclass(frozen=True, slots=True)

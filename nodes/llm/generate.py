@@ -14,7 +14,7 @@ from ..wire import LLM, Grammar, KVCache, Sampling, SeedInt, Tokens
 from .prompt import LongText
 
 if TYPE_CHECKING:
-    from pipegraph.models.llm.prefill import Prefilled
+    from pipegraph.models.llm.decode.prefill import Prefilled
 
 MaxTokens = Annotated[int, Ge(1), Le(1 << 20)]
 WhenCut = Literal["warn", "fail"]
@@ -58,7 +58,7 @@ def sampling_params(
         stop: Stop strings, one a line, left out of the reply; `\n` is a line break.
         stop_ids: Token ids that end a reply besides the model's own, separated by commas.
     """
-    from pipegraph.models.llm.sampling import SamplingParams
+    from pipegraph.models.llm.decode.sampling import SamplingParams
 
     lines = [line.replace("\\n", "\n").replace("\\t", "\t") for line in stop.splitlines()]
     params = SamplingParams(
@@ -103,7 +103,7 @@ def logit_bias(
     """
     from dataclasses import replace
 
-    from pipegraph.models.llm.sampling import SamplingParams
+    from pipegraph.models.llm.decode.sampling import SamplingParams
 
     tokenizer = llm.tokenizer
     if tokenizer is None:
@@ -135,7 +135,7 @@ def llm_prefill(
         chunk: Tokens per forward pass.
         reuse: Reuse cached prefixes of the same tokens, also from other runs, and cache the new ones.
     """
-    from pipegraph.models.llm.prefill import prefill
+    from pipegraph.models.llm.decode.prefill import prefill
 
     kernels: Kernels = {}
     kv_cache = cache.cache if cache else None
@@ -182,7 +182,7 @@ def llm_decode(
         max_tokens: Longest reply in tokens.
         when_cut: What to do if the limit cuts a reply that has to follow a grammar.
     """
-    from pipegraph.models.llm.decode import decode
+    from pipegraph.models.llm.decode.decode import decode
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     kernels: Kernels = {}
@@ -216,7 +216,7 @@ def speculative_decode(
         draft_tokens: Tokens drafted at a time.
         when_cut: What to do if the limit cuts a reply that has to follow a grammar.
     """
-    from pipegraph.models.llm.speculative import speculate
+    from pipegraph.models.llm.decode.speculative import speculate
 
     params, constraint, stopper = set_up(llm, sampling, grammar, seed, max_tokens)
     steps = speculate(llm, cache, draft, params, draft_tokens=draft_tokens, constraint=constraint, stopper=stopper)
@@ -229,9 +229,9 @@ def set_up(llm: LLM, sampling: Any, grammar: Any, seed: int, max_tokens: int) ->
     """Parameters, constraint and stopper of a decode."""
     from dataclasses import replace
 
-    from pipegraph.models.llm.sampling import SamplingParams
-    from pipegraph.models.llm.stopping import Stopper, split_stops
-    from pipegraph.models.llm.structured import Constraint
+    from pipegraph.models.llm.decode.sampling import SamplingParams
+    from pipegraph.models.llm.decode.stopping import Stopper, split_stops
+    from pipegraph.models.llm.decode.structured import Constraint
 
     if llm.tokenizer is None:
         raise ValueError(f"{llm.loaded.name} has no tokenizer")

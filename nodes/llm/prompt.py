@@ -155,8 +155,8 @@ def written_chat(
     """
     from datetime import date as day
 
-    from pipegraph.models.llm.chat import DAY, ChatError, messages_of, misread, write_chat
-    from pipegraph.models.llm.vision import check_sight, shown
+    from pipegraph.models.llm.chat.template import DAY, ChatError, messages_of, misread, write_chat
+    from pipegraph.models.llm.network.vision import check_sight, shown
 
     images = [] if image is None else list(image)
     if images:
@@ -182,7 +182,7 @@ def written_chat(
 def _tools(text: str) -> list[Any]:
     import json
 
-    from pipegraph.models.llm.chat import ChatError
+    from pipegraph.models.llm.chat.template import ChatError
 
     try:
         tools = json.loads(text) if text.strip() else []
@@ -206,7 +206,7 @@ def structured_output(kind: Literal["json", "regex", "choices", "grammar"], form
             `grammar`: a grammar in Lark's notation, which begins at `start`.
         form: The schema, expression, choices (one a line, or a JSON list) or grammar.
     """
-    from pipegraph.models.llm.structured import Grammar as Value
+    from pipegraph.models.llm.decode.structured import Grammar as Value
 
     return Value.of(kind, form)
 
@@ -233,8 +233,8 @@ def parse_reply(text: str, ctx: RunContext, thinking_begun: bool = False, tools:
     """
     import json
 
-    from pipegraph.models.llm.chat import checked_tools
-    from pipegraph.models.llm.reply import parse_reply
+    from pipegraph.models.llm.chat.reply import parse_reply
+    from pipegraph.models.llm.chat.template import checked_tools
 
     parsed = parse_reply(text, thinking=thinking_begun, tools=checked_tools(_tools(tools)))
     for problem in parsed.problems:

@@ -90,10 +90,10 @@ def text_generate(
         grammar: Grammar that the answer follows.
         when_cut: What to do if the limit cuts an answer that has to follow a grammar.
     """
-    from pipegraph.models.llm.chat import can_switch_thinking
-    from pipegraph.models.llm.decode import decode
-    from pipegraph.models.llm.prefill import prefill
-    from pipegraph.models.llm.sampling import SamplingParams
+    from pipegraph.models.llm.chat.template import can_switch_thinking
+    from pipegraph.models.llm.decode.decode import decode
+    from pipegraph.models.llm.decode.prefill import prefill
+    from pipegraph.models.llm.decode.sampling import SamplingParams
     from pipegraph.models.llm.tokens import Tokens as Values
 
     llm, around = _language_model(clip)

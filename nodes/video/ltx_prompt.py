@@ -82,7 +82,7 @@ def text_generate_ltx2_prompt(
         mtp: Multi-token prediction heads; none are loaded, so both values are the same.
         system_prompt: System prompt, instead of the built-in one.
     """
-    from pipegraph.models.llm.reply import parse_reply
+    from pipegraph.models.llm.chat.reply import parse_reply
 
     system, asked = system_prompt, prompt
     if use_default_template:

@@ -123,7 +123,7 @@ def test_every_launch_compiles(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("pipegraph.models.llm.layers.on_cpu", lambda x: False)
+    monkeypatch.setattr("pipegraph.models.llm.network.layers.on_cpu", lambda x: False)
     api.runner.cache_clear()  # what an earlier run has made would not be made again
     graph = pg.load(name, out=tmp_path, quantize=quantize)
     run: Callable[..., Any] = graph.run

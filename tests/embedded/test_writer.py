@@ -10,12 +10,12 @@ from recipes.requests import fulfils, read, request
 from recipes.train_writer import OUT, weights_id
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.chat import write_chat
-from pipegraph.models.llm.decode import decode
+from pipegraph.models.llm.chat.template import write_chat
+from pipegraph.models.llm.decode.decode import decode
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
+from pipegraph.models.llm.decode.stopping import Stopper
 from pipegraph.models.llm.load import load_llm
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.sampling import SamplingParams
-from pipegraph.models.llm.stopping import Stopper
 from pipegraph.models.llm.tokens import Tokens
 
 

@@ -14,12 +14,12 @@ import transformers as hf
 from torch import Tensor
 
 from pipegraph.generators import finish
-from pipegraph.models.llm import decode as decoding
-from pipegraph.models.llm.cache import KVKind
+from pipegraph.models.llm.cache.kv_cache import KVKind
+from pipegraph.models.llm.decode import decode as decoding
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
+from pipegraph.models.llm.decode.session import Session
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.sampling import SamplingParams
-from pipegraph.models.llm.session import Session
 from pipegraph.models.llm.tokens import Tokens
 
 R = TypeVar("R")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pipegraph.models.llm import bench
-from pipegraph.models.llm.session import Session
+from pipegraph.models.llm.decode.session import Session
 
 
 def test_every_round_reads_the_whole_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,12 @@ import torch
 import transformers as hf
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.cache import KVCache, Working, held_bytes
-from pipegraph.models.llm.decode import Reply, decode
+from pipegraph.models.llm.cache.kv_cache import KVCache, MutableKVCache, held_bytes
+from pipegraph.models.llm.cache.pages import PAGE, Pool, runs
+from pipegraph.models.llm.decode.decode import Reply, decode
+from pipegraph.models.llm.decode.prefill import ContextOverflow, Prefilled, chunks, prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.pages import PAGE, Pool, runs
-from pipegraph.models.llm.prefill import ContextOverflow, Prefilled, chunks, prefill
-from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokens import Tokens
 
 from .networks import COMMON, language_model, prompts
@@ -100,7 +100,7 @@ def test_blocks_are_free_when_nobody_holds_them(llama: LLM) -> None:
 def test_a_block_is_copied_once_and_then_ones_own(llama: LLM) -> None:
     start = ready(llama).cache.select([0, 0])
     shared = start.tables[0][0][-1]
-    working = Working(start, torch.device("cpu"))
+    working = MutableKVCache(start, torch.device("cpu"))
 
     def last() -> list[Any]:
         return [table[-1] for table in working.tables[0]]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipegraph.models.llm.chat import ChatError, checked_tools, messages_of, misread, write_chat
-from pipegraph.models.llm.reply import parse_reply
+from pipegraph.models.llm.chat.reply import parse_reply
+from pipegraph.models.llm.chat.template import ChatError, checked_tools, messages_of, misread, write_chat
+from pipegraph.models.llm.chat.tool_calls import ToolCall
 from pipegraph.models.llm.tokenizer import Tokenizer
-from pipegraph.models.llm.tool_calls import ToolCall
 
 from .conftest import train
 

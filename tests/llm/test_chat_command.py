@@ -22,9 +22,9 @@ import torch
 
 from pipegraph.cli import main
 from pipegraph.cli.chat import Chat
-from pipegraph.models.llm.conversation import Conversation
+from pipegraph.models.llm.chat.conversation import Conversation
+from pipegraph.models.llm.decode.sampling import SamplingParams
 from pipegraph.models.llm.load import load_llm
-from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 from .conftest import save_llm

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.conversation import Answer, Conversation
+from pipegraph.models.llm.chat.conversation import Answer, Conversation
+from pipegraph.models.llm.decode.prefill import ContextOverflow
+from pipegraph.models.llm.decode.sampling import SamplingParams
 from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import load_folder
-from pipegraph.models.llm.prefill import ContextOverflow
-from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 from .conftest import CHATML, save_llm

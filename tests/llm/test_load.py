@@ -15,12 +15,12 @@ from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 from pipegraph.models import paths
 from pipegraph.models.llm import add
-from pipegraph.models.llm.decode import decode
-from pipegraph.models.llm.gguf_tokenizer import gguf_tokenizer
+from pipegraph.models.llm.decode.decode import decode
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
+from pipegraph.models.llm.gguf.tokenizer import gguf_tokenizer
 from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import files_of, find, load_llm
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokenizer import Tokenizer
 from pipegraph.models.llm.tokens import Tokens
 from pipegraph.models.loading.header_values import LoadError
@@ -345,7 +345,7 @@ def test_the_real_model_answers_as_transformers_does(tmp_path: Path, monkeypatch
 
     from transformers import AutoModelForCausalLM
 
-    from pipegraph.models.llm.chat import write_chat
+    from pipegraph.models.llm.chat.template import write_chat
 
     try:
         add.add("smollm2")

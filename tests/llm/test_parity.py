@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.cache import KVCache
-from pipegraph.models.llm.experts import _counts, counting
-from pipegraph.models.llm.express import Express
+from pipegraph.models.llm.cache.kv_cache import KVCache
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.session import Session
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.session import Session
+from pipegraph.models.llm.network.experts import _counts, counting
+from pipegraph.models.llm.network.fused import FusedDecoder
 from pipegraph.models.llm.tokens import Tokens
 
 from .networks import CONFIGS, expected, language_model, make, perturbed, prompts, reply, same
@@ -71,19 +71,19 @@ def test_the_check_sees_a_lost_position_and_a_lost_token(family: str) -> None:
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
 def test_the_short_way_is_that_of_transformers_modules(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     llm = language_model(family)
-    assert Express.of(llm.loaded.network) is not None
+    assert FusedDecoder.of(llm.loaded.network) is not None
     short = reply(llm, ALL, 12)
-    monkeypatch.setattr(Express, "of", lambda network: None)
+    monkeypatch.setattr(FusedDecoder, "of", lambda network: None)
     same(reply(llm, ALL, 12), short, ALL)
 
 
 def test_hooks_and_other_classes_take_the_long_way() -> None:
     network = language_model("llama").loaded.network
     handle = network.get_submodule("model.norm").register_forward_hook(lambda *_: None)
-    assert Express.of(network) is None
+    assert FusedDecoder.of(network) is None
     handle.remove()
-    assert Express.of(network) is not None
-    assert Express.of(language_model("gemma3").loaded.network) is None
+    assert FusedDecoder.of(network) is not None
+    assert FusedDecoder.of(language_model("gemma3").loaded.network) is None
 
 
 @pytest.mark.slow

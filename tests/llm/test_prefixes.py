@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.budget import OverBudget
-from pipegraph.models.llm.cache import KVKind, held_bytes
-from pipegraph.models.llm.decode import Reply, decode
+from pipegraph.models.llm.cache.budget import OverBudget
+from pipegraph.models.llm.cache.kv_cache import KVKind, held_bytes
+from pipegraph.models.llm.cache.pages import PAGE
+from pipegraph.models.llm.cache.prefixes import PrefixCache
+from pipegraph.models.llm.decode.decode import Reply, decode
+from pipegraph.models.llm.decode.prefill import Prefilled, prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.pages import PAGE
-from pipegraph.models.llm.prefill import Prefilled, prefill
-from pipegraph.models.llm.prefixes import Kept
-from pipegraph.models.llm.sampling import SamplingParams
 from pipegraph.models.llm.tokens import Tokens
 
 from .networks import language_model, prompts
@@ -89,7 +89,7 @@ def test_what_was_used_longest_ago_is_dropped(monkeypatch: pytest.MonkeyPatch) -
     rows = [[first, *SHARED[: 2 * PAGE]] for first in (5, 6, 7)]
     for row in rows[:2]:
         read(llm, [row])
-    kept = Kept.of(llm, "native")
+    kept = PrefixCache.of(llm, "native")
     page = kept.pools[0].page_bytes
     assert kept.nbytes == 4 * page == 4 * PAGE * llm.facts.kv_bytes_per_token
     assert read(llm, [rows[0]]).stats.reused_tokens == 2 * PAGE
@@ -134,4 +134,4 @@ def test_nothing_is_reused_of_states_and_of_positions_that_depend_on_the_length(
     llm = language_model(family)
     read(llm, [SHARED])
     assert read(llm, [SHARED]).stats.reused_tokens == 0
-    assert Kept.of(llm, "native").nbytes == 0
+    assert PrefixCache.of(llm, "native").nbytes == 0

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.decode import Reply, TokenEvent, decode
+from pipegraph.models.llm.decode.decode import Reply, TokenEvent, decode
+from pipegraph.models.llm.decode.prefill import Prefilled, prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams, TokenSampler
+from pipegraph.models.llm.decode.speculative import speculate
+from pipegraph.models.llm.decode.stats import Stats
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import Prefilled, prefill
-from pipegraph.models.llm.sampling import Chooser, SamplingParams
-from pipegraph.models.llm.speculative import speculate
-from pipegraph.models.llm.stats import Stats
 from pipegraph.models.llm.tokens import Tokens
 
 from .networks import language_model, prompts
@@ -32,7 +32,7 @@ def start(llama: LLM) -> Prefilled:
 
 
 def ruled(params: SamplingParams, logits: list[float], prompt: list[int], reply: list[int]) -> list[float]:
-    chooser = Chooser(params, [prompt], [3])
+    chooser = TokenSampler(params, [prompt], [3])
     for token in reply:
         chooser.taken(0, token)
     given = torch.tensor([logits])
@@ -60,23 +60,23 @@ def test_rules(settings: dict[str, object], expected: list[float]) -> None:
 
 
 def test_temperature_0_takes_the_lowest_of_equals() -> None:
-    chooser = Chooser(SamplingParams(), [[]], [])
+    chooser = TokenSampler(SamplingParams(), [[]], [])
     assert chooser.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0], [0]) == [1]
 
 
 def test_a_draw_depends_on_seed_sequence_and_position_only() -> None:
     logits = torch.randn(1, 64, generator=torch.Generator().manual_seed(0))
-    five = Chooser(SamplingParams(temperature=1.0, seed=5), [[]] * 9, [])
+    five = TokenSampler(SamplingParams(temperature=1.0, seed=5), [[]] * 9, [])
     draws = five.draw(logits.expand(9, -1), range(9), [7] * 9)
     assert [five.draw(logits, [s], [7])[0] for s in range(9)] == draws
-    other = Chooser(SamplingParams(temperature=1.0, seed=6), [[]] * 9, [])
+    other = TokenSampler(SamplingParams(temperature=1.0, seed=6), [[]] * 9, [])
     assert other.draw(logits.expand(8, -1), range(8), [7] * 8) == draws[1:]
     assert five.draw(logits.expand(9, -1), range(9), [8] * 9) != draws
 
 
 def test_probabilities_are_those_of_draws() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0, 1.5, -1.0]])
-    chooser = Chooser(SamplingParams(temperature=0.7, top_k=3, min_p=0.3), [[]], [])
+    chooser = TokenSampler(SamplingParams(temperature=0.7, top_k=3, min_p=0.3), [[]], [])
     expected = chooser.probabilities(logits)[0]
     draws = torch.tensor(chooser.draw(logits.expand(4000, -1), [0] * 4000, range(4000)))
     found = torch.bincount(draws, minlength=5) / 4000
@@ -114,12 +114,12 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) ->
 )
 def test_logits_that_choose_no_token(temperature: float, logits: list[float], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Chooser(SamplingParams(temperature=temperature), [[]], []).draw(torch.tensor([logits]), [0], [0])
+        TokenSampler(SamplingParams(temperature=temperature), [[]], []).draw(torch.tensor([logits]), [0], [0])
 
 
 @pytest.mark.parametrize("temperature", [1e-46, 1e-40, 1e-38, 2e-38])
 def test_a_small_temperature_takes_the_best(temperature: float) -> None:
-    chooser = Chooser(SamplingParams(temperature=temperature, top_p=0.9, min_p=0.1, top_k=1 << 40), [[]], [])
+    chooser = TokenSampler(SamplingParams(temperature=temperature, top_p=0.9, min_p=0.1, top_k=1 << 40), [[]], [])
     logits = torch.tensor([[1.0, 2, 3, -math.inf]])
     assert {chooser.draw(logits, [0], [n])[0] for n in range(20)} == {2}
     assert chooser.probabilities(logits).tolist() == [[0, 0, 1, 0]]
@@ -133,7 +133,7 @@ def test_penalties_leave_forbidden_tokens_forbidden() -> None:
         frequency_penalty=-9.0,
         logit_bias={0: -math.inf},
     )
-    chooser = Chooser(params, [[0, 1]], [])
+    chooser = TokenSampler(params, [[0, 1]], [])
     chooser.taken(0, 1)
     logits = chooser.ruled(torch.tensor([[3.0, -math.inf, 0.0]]), [0], [1])
     assert logits[0, :2].tolist() == [-math.inf, -math.inf]

@@ -7,13 +7,13 @@ import torch
 from scipy.stats import chisquare
 
 from pipegraph.generators import finish
-from pipegraph.models.llm.cache import KVCache
-from pipegraph.models.llm.decode import decode
+from pipegraph.models.llm.cache.kv_cache import KVCache
+from pipegraph.models.llm.decode.decode import decode
+from pipegraph.models.llm.decode.prefill import Prefilled, prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
+from pipegraph.models.llm.decode.session import Session
+from pipegraph.models.llm.decode.speculative import speculate
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import Prefilled, prefill
-from pipegraph.models.llm.sampling import SamplingParams
-from pipegraph.models.llm.session import Session
-from pipegraph.models.llm.speculative import speculate
 from pipegraph.models.llm.tokens import Tokens
 
 from .networks import language_model, make, perturbed, prompts

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipegraph.models.llm.stopping import Stopper, TextStream, split_stops
+from pipegraph.models.llm.decode.stopping import Stopper, TextStream, split_stops
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 TEXT = "naïve 😀👍🏽 日本語 The quick brown fox, END of it."

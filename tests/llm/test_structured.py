@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from pipegraph.models.llm.structured import Constraint, Grammar, GrammarError, Kind
+from pipegraph.models.llm.decode.structured import Constraint, Grammar, GrammarError, Kind
 from pipegraph.models.llm.tokenizer import Tokenizer
 
 PERSON = {

@@ -12,11 +12,11 @@ from pipegraph.generators import finish
 from pipegraph.kernels.dispatch import noting, use
 from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
-from pipegraph.models.llm import express
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.session import Session
 from pipegraph.models.llm.llm import LLM
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.session import Session
-from pipegraph.models.llm.token_step import TokenStep, _readable
+from pipegraph.models.llm.network import fused as express
+from pipegraph.models.llm.network.cpu_step import CpuDecodeStep, _readable
 from pipegraph.models.llm.tokens import Tokens
 from pipegraph.models.quantize import quantized
 
@@ -35,13 +35,13 @@ def replies(llm: LLM, kv: Any = "native") -> Tensor:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the steps that go this way."""
     calls: list[int] = []
-    run = TokenStep.__call__
+    run = CpuDecodeStep.__call__
 
-    def counted(self: TokenStep, *args: Any) -> Tensor:
+    def counted(self: CpuDecodeStep, *args: Any) -> Tensor:
         calls.append(1)
         return run(self, *args)
 
-    monkeypatch.setattr(TokenStep, "__call__", counted)
+    monkeypatch.setattr(CpuDecodeStep, "__call__", counted)
     return calls
 
 

@@ -19,17 +19,17 @@ import pipegraph as pg
 from pipegraph.generators import finish
 from pipegraph.graphs.errors import GraphError
 from pipegraph.kernels.audit import strict
-from pipegraph.models.llm.chat import ChatError, messages_of, write_chat
-from pipegraph.models.llm.conversation import Conversation
-from pipegraph.models.llm.decode import decode
+from pipegraph.models.llm.chat.conversation import Conversation
+from pipegraph.models.llm.chat.template import ChatError, messages_of, write_chat
+from pipegraph.models.llm.decode.decode import decode
+from pipegraph.models.llm.decode.prefill import prefill
+from pipegraph.models.llm.decode.sampling import SamplingParams
+from pipegraph.models.llm.decode.session import Session
 from pipegraph.models.llm.llm import LLM
 from pipegraph.models.llm.load import SEEING, load_llm
-from pipegraph.models.llm.pictures import positions
-from pipegraph.models.llm.prefill import prefill
-from pipegraph.models.llm.sampling import SamplingParams
-from pipegraph.models.llm.session import Session
+from pipegraph.models.llm.network.images import positions
+from pipegraph.models.llm.network.vision import KINDS, shown
 from pipegraph.models.llm.tokens import Tokens
-from pipegraph.models.llm.vision import KINDS, shown
 
 from .conftest import train
 

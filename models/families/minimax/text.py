@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from ...llm.vision import check_sight
+from ...llm.network.vision import check_sight
 from .layout import CLIP, TEXT
 
 if TYPE_CHECKING:

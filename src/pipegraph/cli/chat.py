@@ -19,7 +19,7 @@ from .show import echo, problems, write
 
 if TYPE_CHECKING:
     from pipegraph.api import Workflow
-    from pipegraph.models.llm.conversation import Conversation
+    from pipegraph.models.llm.chat.conversation import Conversation
 
 GRAPH: Final = "chat.json"
 """The ready-made graph whose inputs are the options."""
@@ -91,9 +91,9 @@ def _workflow(model: str, **settings: str | None) -> Workflow:
 def _conversation(workflow: Workflow, inputs: dict[str, Any]) -> Conversation:
     """Load the model, with settings from ``inputs`` and the graph."""
     from pipegraph.access import Access, granted
-    from pipegraph.models.llm.conversation import Conversation
+    from pipegraph.models.llm.chat.conversation import Conversation
+    from pipegraph.models.llm.decode.sampling import SamplingParams
     from pipegraph.models.llm.load import load_llm
-    from pipegraph.models.llm.sampling import SamplingParams
     from pipegraph.models.loading.place import Place
 
     settings = workflow.settings()

@@ -21,21 +21,21 @@ from pipegraph.kernels.hooks.modules import KernelLinear, on_the_side
 from pipegraph.kernels.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.rms_norm import rms_norm
 
-from .facts import long_positions
+from ..facts import long_positions
 from .layers import PagedCache, Step, compiled, missing, on_cpu
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from .token_step import TokenStep
+    from .cpu_step import CpuDecodeStep
 
 DENSE = ("llama.LlamaForCausalLM", "mistral.MistralForCausalLM", "qwen2.Qwen2ForCausalLM", "qwen3.Qwen3ForCausalLM")
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _served: WeakKeyDictionary[Any, dict[int, dict[str, set[str]]]] = WeakKeyDictionary()
-"""By network and number of sequences: the back ends of a step that were seen to be those of ``TokenStep``."""
+"""By network and number of sequences: the back ends of a step that were seen to be those of ``CpuDecodeStep``."""
 
 
-class Express:
+class FusedDecoder:
     """Runs a dense decoder; as :meth:`of` found it fit."""
 
     def __init__(self, network: Any) -> None:
@@ -46,16 +46,16 @@ class Express:
         self.eps = first.q_norm.variance_epsilon if self.normed else None
 
     @cached_property
-    def token_step(self) -> TokenStep | None:
+    def token_step(self) -> CpuDecodeStep | None:
         """For one token a sequence on a CPU; None if the network is not of its kind."""
         if missing() or long_positions(self.network.config):
             return None
-        from .token_step import TokenStep
+        from .cpu_step import CpuDecodeStep
 
-        return TokenStep.of(self.network)
+        return CpuDecodeStep.of(self.network)
 
     @classmethod
-    def of(cls, network: PreTrainedModel) -> Express | None:
+    def of(cls, network: PreTrainedModel) -> FusedDecoder | None:
         """For a network of a class that is known, without hooks; else None."""
         kind = type(network)
         _, _, rest = kind.__module__.partition("transformers.models.")
@@ -88,7 +88,7 @@ class Express:
         return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
 
     def _may_be_short(self, kv: PagedCache, step: Step) -> bool:
-        """Whether nothing about this step and this place speaks against ``TokenStep``."""
+        """Whether nothing about this step and this place speaks against ``CpuDecodeStep``."""
         weight = self.network.model.norm.weight
         if not on_cpu(weight) or on_the_side() or dispatch.asked():
             return False

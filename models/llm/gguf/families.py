@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..loading.header_values import Header, LoadError
-from ..loading.language_names import LAYERS, check_names
-from ..loading.pieces import Piece
+from ...loading.header_values import Header, LoadError
+from ...loading.language_names import LAYERS, check_names
+from ...loading.pieces import Piece
 
 _PLAIN: Final = {
     "attn_q": "self_attn.q_proj",

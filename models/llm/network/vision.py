@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from .pictures import Picture, positions
+from .images import Picture, positions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from ..decode.session import Span
+    from ..llm import LLM
+    from ..tokenizer import Tokenizer
+    from ..tokens import Tokens
     from .layers import PagedCache
-    from .llm import LLM
-    from .session import Span
-    from .tokenizer import Tokenizer
-    from .tokens import Tokens
 
 Placed = tuple[tuple[int, ...], tuple[int, int] | None]
 """The ids that stand for a picture, and the grid of its placeholders."""
@@ -133,7 +133,7 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     Raises:
         ValueError: the model reads text only, or there are not as many placeholders as pictures.
     """
-    from .tokens import Tokens
+    from ..tokens import Tokens
 
     vision, tokenizer = check_sight(llm) if pictures else llm.vision, llm.tokenizer
     if vision is None:
@@ -181,7 +181,7 @@ class _Seen:
     """[spots, D] each: added to the hidden states behind the first layers (DeepStack)."""
 
 
-class Sight:
+class VisionRunner:
     """Runs the decoder of a vision-language model in a session, on tokens and pictures."""
 
     def __init__(self, llm: LLM, network: Any, vision: Vision) -> None:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .budget import check_budget, kv_budget
-from .cache import KVCache, KVKind
-from .llm import LLM
-from .prefixes import Kept
+from ..cache.budget import check_budget, kv_budget
+from ..cache.kv_cache import KVCache, KVKind
+from ..cache.prefixes import PrefixCache
+from ..llm import LLM
+from ..network.vision import check_sight
+from ..tokens import Tokens
 from .session import Row, Session
 from .stats import Stats
-from .tokens import Tokens
-from .vision import check_sight
 
 
 class Progress(NamedTuple):
@@ -72,7 +72,7 @@ def prefill(
     """
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1, not {chunk}")
-    kept = Kept.of(llm, kv) if cache is None and reuse and not tokens.pictures else None
+    kept = PrefixCache.of(llm, kv) if cache is None and reuse and not tokens.pictures else None
     cache = KVCache.empty(llm, len(tokens), kv) if cache is None else cache
     _check(llm, tokens, cache)
     if llm.facts.long_positions:

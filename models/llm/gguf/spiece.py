@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ..loading.header_values import LoadError
-from ..loading.tokenizers import spiece_bytes
+from ...loading.header_values import LoadError
+from ...loading.tokenizers import spiece_bytes
 
 if TYPE_CHECKING:
-    from .tokenizer import Tokenizer
+    from ..tokenizer import Tokenizer
 
 _TURNS: Final = ("<start_of_turn>", "<end_of_turn>")
 """Gemma's marks of a turn, which its SentencePiece model has among what users may write."""
@@ -35,7 +35,7 @@ def load_spiece(path: Path, chat: str) -> Tokenizer:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from sentencepiece import sentencepiece_model_pb2 as proto
 
-    from .gguf_tokenizer import gguf_tokenizer
+    from .tokenizer import gguf_tokenizer
 
     model: Any = proto.ModelProto()  # type: ignore[attr-defined]
     try:

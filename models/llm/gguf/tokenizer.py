@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..loading.header_values import LoadError
-from .tokenizer import Tokenizer
+from ...loading.header_values import LoadError
+from ..tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from .facts import LayerKind
+from ..facts import LayerKind
+from ..tokens import Tokens
 from .pages import PAGE, Block, Pool, runs
-from .tokens import Tokens
 
 if TYPE_CHECKING:
-    from .layers import State
-    from .llm import LLM
+    from ..llm import LLM
+    from ..network.layers import State
 
 KVKind = Literal["native", "int8"]
 HYBRID = ("hybrid", "hybrid_sliding")
@@ -110,7 +110,7 @@ def attention_groups(kinds: Sequence[LayerKind], name: str) -> dict[int | None, 
     return groups
 
 
-class Working:
+class MutableKVCache:
     """Blocks and lengths of a cache while a network goes on from it."""
 
     def __init__(self, cache: KVCache, device: torch.device) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .tokenizer import Tokenizer
+    from ..tokenizer import Tokenizer
 
 Kind = Literal["json", "regex", "choices", "grammar"]
 _LAYOUT: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}

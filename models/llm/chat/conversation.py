@@ -9,16 +9,16 @@ from typing import Any, Final, Literal, TypeVar
 
 from torch import Tensor
 
-from .chat import Chat, Message, write_chat
-from .decode import TokenEvent, decode
-from .llm import LLM
-from .prefill import ContextOverflow, Prefilled, prefill
+from ..decode.decode import TokenEvent, decode
+from ..decode.prefill import ContextOverflow, Prefilled, prefill
+from ..decode.sampling import SamplingParams
+from ..decode.stats import Stats
+from ..decode.stopping import Stopper
+from ..llm import LLM
+from ..network.vision import check_sight, shown
+from ..tokens import Tokens
 from .reply import parse_reply
-from .sampling import SamplingParams
-from .stats import Stats
-from .stopping import Stopper
-from .tokens import Tokens
-from .vision import check_sight, shown
+from .template import Chat, Message, write_chat
 
 E = TypeVar("E")
 R = TypeVar("R")

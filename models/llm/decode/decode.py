@@ -10,13 +10,13 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from .budget import kv_budget, room_for
-from .llm import LLM
+from ..cache.budget import kv_budget, room_for
+from ..llm import LLM
+from ..tokens import Tokens
 from .prefill import ContextOverflow, Prefilled
-from .sampling import Chooser, SamplingParams
+from .sampling import SamplingParams, TokenSampler
 from .session import Session
 from .stats import Stats
-from .tokens import Tokens
 
 Finish = Literal["stop", "length", "constraint"]
 AHEAD = 256
@@ -87,7 +87,7 @@ class Sequences:
         self.stopper = stopper
         self.stop_ids = llm.facts.stop_ids | set(params.stop_ids)
         self.held = prefilled.cache.tokens
-        self.chooser = Chooser(params, self.held.ids, self.stop_ids)
+        self.chooser = TokenSampler(params, self.held.ids, self.stop_ids)
         self.ids: list[list[int]] = [[] for _ in self.held]
         self.texts: list[list[str]] = [[] for _ in self.held]
         self.finish: list[Finish | None] = [None] * len(self.held)

@@ -21,7 +21,7 @@ from pipegraph.kernels.backends.cpu import few_rows, heads, paged, plain, rows
 from pipegraph.kernels.hooks.modules import KernelLinear
 from pipegraph.kernels.qweight import QWeight
 
-from .pages import PAGE
+from ..cache.pages import PAGE
 
 if TYPE_CHECKING:
     from .layers import PagedCache, Step
@@ -54,7 +54,7 @@ class _Block:
     """The norm before the next layer, or before the head."""
 
 
-class TokenStep:
+class CpuDecodeStep:
     """Runs steps of a decoder; as :meth:`of` found it fit."""
 
     SERVED: ClassVar[Mapping[str, frozenset[str]]] = {
@@ -83,8 +83,8 @@ class TokenStep:
         self._angles: dict[int, tuple[Array, Array]] = {}
 
     @classmethod
-    def of(cls, network: Any) -> TokenStep | None:
-        """For a network that ``Express`` runs, with weights that the kernels read; else None."""
+    def of(cls, network: Any) -> CpuDecodeStep | None:
+        """For a network that ``FusedDecoder`` runs, with weights that the kernels read; else None."""
         model = network.model
         norms = [p for name, p in model.named_parameters() if "norm" in name]
         products = [network.lm_head, *(p for layer in model.layers for p in _products(layer))]

@@ -75,7 +75,7 @@ class SamplingParams:
         return self.temperature < LEAST_TEMPERATURE
 
 
-class Chooser:
+class TokenSampler:
     """The rules of a decode, with what they remember of each sequence."""
 
     def __init__(self, params: SamplingParams, prompts: Sequence[Sequence[int]], stop_ids: Iterable[int]) -> None:

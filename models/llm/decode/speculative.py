@@ -17,14 +17,14 @@ from torch import Tensor
 
 from pipegraph.kernels.sample import sample, uniform
 
+from ..cache.prefixes import PrefixCache
+from ..llm import LLM
+from ..tokens import Tokens
 from .decode import AHEAD, Constraint, Reply, Sequences, Stopper, TokenEvent
-from .llm import LLM
 from .prefill import Prefilled, chunks
-from .prefixes import Kept
-from .sampling import Chooser, SamplingParams
+from .sampling import SamplingParams, TokenSampler
 from .session import Session
 from .stats import Stats
-from .tokens import Tokens
 
 TEST, REPLACE, DRAFT = 1, 2, 3
 """Streams of random numbers beside that of plain draws."""
@@ -60,7 +60,7 @@ def speculate(
     if draft_tokens < 1:
         raise ValueError(f"draft_tokens must be at least 1, not {draft_tokens}")
     work = Sequences(llm, prefilled, params, constraint, stopper)
-    drafted = Kept.of(draft, prefilled.cache.kv).begin(work.held)
+    drafted = PrefixCache.of(draft, prefilled.cache.kv).begin(work.held)
     with Session.open(llm, prefilled.cache) as target, Session.open(draft, drafted) as guessing:
         reply = yield from _Speculation(target, guessing, work).run(prefilled, draft_tokens, go_on)
     return reply
@@ -92,7 +92,7 @@ class _Speculation:
     def __init__(self, target: Session, draft: Session, work: Sequences) -> None:
         self.target, self.draft, self.work = target, draft, work
         self.context = min(target.llm.facts.context, draft.llm.facts.context)
-        self.guess = Chooser(
+        self.guess = TokenSampler(
             replace(work.params, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, min_tokens=0),
             work.held.ids,
             (),

@@ -12,8 +12,8 @@ from pipegraph.memory import show_size, size_setting, total_memory
 from .pages import PAGE, Pool
 
 if TYPE_CHECKING:
-    from .cache import KVCache
-    from .llm import LLM
+    from ..llm import LLM
+    from .kv_cache import KVCache
 
 VARIABLE: Final = "PIPEGRAPH_KV_BUDGET"
 

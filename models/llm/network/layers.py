@@ -26,8 +26,8 @@ from pipegraph.kernels.hooks import transformers as transformers_hooks
 from pipegraph.kernels.merge_attention import merge_attention
 from pipegraph.kernels.paged import kv_append, paged_decode
 
-from .cache import HYBRID, Places
-from .pages import PAGE, Pool, Store
+from ..cache.kv_cache import HYBRID, Places
+from ..cache.pages import PAGE, Pool, Store
 
 NAME = "pipegraph_llm"
 

@@ -12,14 +12,15 @@ from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from ..tokens import Tokens
 from .budget import kv_budget
-from .cache import KVCache, KVKind, Table, Working, pools_of
-from .llm import LLM
+from .kv_cache import KVCache, KVKind, MutableKVCache, Table, pools_of
 from .pages import PAGE, Block
-from .tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
+
+    from ..llm import LLM
 
 Ids = tuple[int, ...]
 
@@ -35,7 +36,7 @@ class Node:
         self.used = 0
 
 
-class Kept:
+class PrefixCache:
     """The memory of a model for its keys and values of one kind, and what is kept in it beyond the caches in use."""
 
     def __init__(self, llm: LLM, kv: KVKind) -> None:
@@ -51,10 +52,10 @@ class Kept:
         self._clock = count(1)
 
     @classmethod
-    def of(cls, llm: LLM, kv: KVKind) -> Kept:
+    def of(cls, llm: LLM, kv: KVKind) -> PrefixCache:
         """That of a model, made when it is first asked for."""
         key = kv, str(llm.loaded.device)
-        made: Kept = llm.kept.get(key) or llm.kept.setdefault(key, cls(llm, kv))
+        made: PrefixCache = llm.kept.get(key) or llm.kept.setdefault(key, cls(llm, kv))
         return made
 
     def begin(self, tokens: Tokens) -> KVCache:
@@ -133,9 +134,9 @@ def _walk(level: MutableMapping[Ids, Node], depth: int) -> Iterator[tuple[int, i
             stack.append((node.next, depth + 1))
 
 
-def keep(llm: LLM, work: Working, sequences: Iterable[int]) -> None:
+def keep(llm: LLM, work: MutableKVCache, sequences: Iterable[int]) -> None:
     """Keep what sequences hold in the model's own pools, within the budget; pictures are not told by tokens alone."""
-    kept: Kept | None = llm.kept.get((work.kv, str(llm.loaded.device)))
+    kept: PrefixCache | None = llm.kept.get((work.kv, str(llm.loaded.device)))
     if kept is None or kept.pools is not work.pools:
         return
     for s in sequences:

@@ -15,18 +15,18 @@ from torch import Tensor, nn
 from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 
-from ..loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
-from ..loading.header_values import Header
-from ..loading.headers import read_header
-from ..loading.lock import imported
-from ..loading.pieces import Piece
-from ..loading.reading import Reader
-from ..loading.transformers_networks import empty_network, fill_named
-from ..quantize import count_bytes
-from .experts import PARTS
-from .gguf_families import FACTORS, Family, config_of, family_of, name_of
-from .gguf_tokenizer import gguf_tokenizer
-from .llm import LLM
+from ...loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
+from ...loading.header_values import Header
+from ...loading.headers import read_header
+from ...loading.lock import imported
+from ...loading.pieces import Piece
+from ...loading.reading import Reader
+from ...loading.transformers_networks import empty_network, fill_named
+from ...quantize import count_bytes
+from ..llm import LLM
+from ..network.experts import PARTS
+from .families import FACTORS, Family, config_of, family_of, name_of
+from .tokenizer import gguf_tokenizer
 
 _FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
 """Formats that ``QWeight`` holds exactly, in groups that the CPU's kernel for a few rows reads."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
+from ..tokenizer import Tokenizer, free_mark
 from .reply import begins_thinking
-from .tokenizer import Tokenizer, free_mark
 
 ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 SWITCHES: Final = ("enable_thinking", "thinking")

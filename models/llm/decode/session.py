@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .cache import KVCache, Working
-from .experts import counting
-from .express import Express
-from .layers import PagedCache, State, Step, layers_of, running
-from .llm import LLM
-from .prefixes import keep
-from .tokens import Tokens
-from .vision import Sight
+from ..cache.kv_cache import KVCache, MutableKVCache
+from ..cache.prefixes import keep
+from ..llm import LLM
+from ..network.experts import counting
+from ..network.fused import FusedDecoder
+from ..network.layers import PagedCache, State, Step, layers_of, running
+from ..network.vision import VisionRunner
+from ..tokens import Tokens
 
 Row = tuple[int, Sequence[int]]
 """A sequence and its new tokens."""
@@ -30,7 +30,7 @@ class Session:
 
     def __init__(self, llm: LLM, network: Any, cache: KVCache) -> None:
         self.llm, self.network = llm, network
-        self.working = Working(cache, llm.loaded.device)
+        self.working = MutableKVCache(cache, llm.loaded.device)
         config = network.config.get_text_config(decoder=True)
         self._latent = bool(getattr(config, "kv_lora_rank", None))
         numbers = [(layer.kind, layer.states) for layer in llm.facts.kinds]
@@ -43,8 +43,8 @@ class Session:
         accepted = inspect.signature(network.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
-        self._express = Express.of(network)
-        self._sight = Sight(llm, network, llm.vision) if llm.vision else None
+        self._express = FusedDecoder.of(network)
+        self._sight = VisionRunner(llm, network, llm.vision) if llm.vision else None
 
     @classmethod
     @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .tokenizer import Tokenizer
+from ..tokenizer import Tokenizer
 
 BROKEN = "\ufffd"
 """What bytes become that are no whole character."""

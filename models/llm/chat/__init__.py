@@ -1,0 +1,1 @@
+"""Chats: templates, conversations, replies and calls of tools."""

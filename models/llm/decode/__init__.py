@@ -1,0 +1,1 @@
+"""From tokens to tokens: prefill, decode, speculative decoding, sampling, constraints and stop strings."""

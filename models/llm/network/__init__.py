@@ -1,0 +1,1 @@
+"""How the network computes: transformers' layers on a paged cache, experts, images, and the fused decoders."""
