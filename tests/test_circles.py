@@ -9,6 +9,7 @@ from pathlib import Path
 import networkx as nx
 from tests.test_layers import MAY, ROOT, imports
 
+
 def running(tree: ast.AST) -> Iterator[ast.AST]:
     """The parts of a module that run at some time: all but ``if TYPE_CHECKING:``."""
     for child in ast.iter_child_nodes(tree):
