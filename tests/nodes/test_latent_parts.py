@@ -56,7 +56,7 @@ def test_joined_along_each_axis() -> None:
     assert torch.equal(samples(latent_concat(one, two, "x")), torch.cat([samples(one), twice], 4))
     assert torch.equal(samples(latent_concat(one, two, "-y")), torch.cat([twice, samples(one)], 3))
     assert torch.equal(samples(latent_concat(one, two, "t")), torch.cat([samples(one), twice], 2))
-    with pytest.raises(ValueError, match="cannot be joined along y"):
+    with pytest.raises(ValueError, match="cannot be concatenated along y"):
         latent_concat(one, latent(2, 4, 3, 5, 7), "y")
 
 

@@ -123,9 +123,7 @@ def test_layers_that_are_not_there(parts: tuple[Model, Any, Any], context: Conte
     assert not list(_check(given | {"double_layers": ""}, {}))
     context.warnings.clear()
     assert unet_temporal_attention_multiply(model, context, 1.0, 1.0, 1.2, 1.3) is model
-    assert context.warnings == [
-        "WanTransformer3DModel is no U-Net with layers for time of their own: its attention stays as it is"
-    ]
+    assert context.warnings == ["WanTransformer3DModel is no U-Net with temporal layers: its attention is not changed"]
 
 
 def test_blocks_of_two_streams(load: Any, tmp_path: Path) -> None:

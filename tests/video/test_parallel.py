@@ -217,7 +217,7 @@ def test_what_cannot_be_shared_is_told_before_anything_starts(
         del graph[id]
     graph["70"] = {"class_type": "SamplerARVideo", "inputs": {}}
     graph["71"] = {"class_type": "PreviewAny", "inputs": {"source": ["70", 0]}}
-    assert 'node "70" (Sampler AR Video): a clip made block by block' in told()
+    assert 'node "70" (Sampler AR Video): a video sampled block by block' in told()
     del graph["70"], graph["71"]
     graph["50"]["inputs"]["video"] = ["72", 0]
     graph["72"] = {"class_type": "CreateVideo", "inputs": {"images": ["73", 0], "fps": 8}}

@@ -135,7 +135,7 @@ def test_a_picture_of_reference(context: Context, large: bool) -> None:
         levels = torch.full((1, 1, *x.shape[2:]), SIGMA)
         with pytest.raises(ValueError, match="cannot be used together"):
             model(net, family).predict(x, levels, model(net, family).prepare(made.positive, x))
-        with pytest.raises(ValueError, match="multiples of 32 pixels: 64 x 64, not 48 x 64"):
+        with pytest.raises(ValueError, match="multiples of 32 pixels for this VAE's model: 64 x 64"):
             wan22_fun_control_to_video(*given[:4], 48, 64, FRAMES)
 
 
