@@ -121,6 +121,8 @@ class NodeCheck:
             port = ports.get(name)
             if port is None:
                 if entry.spec.ignores and re.fullmatch(entry.spec.ignores, name):
+                    if entry.spec.rest and kind in (str, int, float, bool):
+                        values[entry.spec.rest] = {**(values.get(entry.spec.rest) or {}), name: value}
                     continue
                 if self.tolerant and (use.id, name) not in self.texts:
                     self.left_out.setdefault(use.id, set()).add(name)

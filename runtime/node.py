@@ -83,6 +83,7 @@ def node(
     output_node: bool = False,
     output: str = "",
     ignores: str = "",
+    rest: str = "",
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None,
     recommend: Callable[..., Mapping[str, Any]] | None = None,
     changes: Mapping[str, Any] | None = None,
@@ -100,6 +101,7 @@ def node(
         output_node: Runs even if nothing reads its outputs.
         output: Name of a single output; its wire type if empty.
         ignores: See ``NodeSpec.ignores``.
+        rest: See ``NodeSpec.rest``.
         check: See ``NodeSpec.check``.
         recommend: For loaders; see ``NodeSpec.recommend``.
         changes: See ``NodeSpec.changes``.
@@ -128,6 +130,7 @@ def node(
             version=version,
             output_node=output_node,
             ignores=ignores,
+            rest=rest,
             check=check,
             recommend=recommend,
             changes=changes or {},

@@ -157,7 +157,9 @@ class NodeSpec:
     streams: bool = False
     """The function is a generator of NodeEvents that returns its outputs."""
     ignores: str = ""
-    """Regular expression of inputs that editors add and the node does not read."""
+    """Regular expression of inputs that editors add and that are no inputs of the node."""
+    rest: str = ""
+    """Input that gets the plain values of those, by name."""
     groups: frozenset[str] = frozenset()
     """Parameters that are mappings of inputs (``Grows``)."""
     check: Callable[[Mapping[str, Any], Linked], Iterable[tuple[str, str]]] | None = None

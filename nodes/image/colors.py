@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from pipegraph.runtime.node import Doc, Step, Under, Wire, node, outputs
+from pipegraph.runtime.node import Doc, Step, Under, node, outputs
 
 from ..wire import Image
 
-Color = Annotated[str, Wire("COLOR,STRING"), Doc("Color as #rrggbb or #rrggbbaa.")]
+Color = Annotated[str, Doc("Color as #rrggbb or #rrggbbaa.")]
 
 
 @outputs

@@ -25,7 +25,7 @@ def _find(name: str) -> list[Path]:
 Painting = Annotated[str, FileInput(_find, _names, picture_fault)]
 
 
-@node("Painter", category="image")
+@node("Painter", category="image", ignores="bg_color_again")  # some editors keep the color twice, without names
 def painter(
     ctx: RunContext,
     image: Image | None = None,

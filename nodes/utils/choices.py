@@ -41,15 +41,20 @@ class Passed:
     is_none: bool
 
 
-@node("CustomCombo", category="utils", title="Custom Combo", ignores="option[0-9]+")
-def custom_combo(choice: str, index: Annotated[int, Ge(0)] = 0) -> Chosen:
-    """A text that an editor chooses from a list of the user's own.
+@node("CustomCombo", category="utils", title="Custom Combo", ignores="option[0-9]+", rest="options")
+def custom_combo(
+    choice: str, index: Annotated[int, Ge(0)] = 0, options: Annotated[Any, Wire("*")] | None = None
+) -> Chosen:
+    """A text that is chosen from a list of the user's own.
 
     Args:
         choice: The text.
-        index: Its place in the list, from 0.
+        index: Its place in the list, from 0, where the list is not known.
+        options: The list as `option1`, `option2`, ..., which editors write as inputs of the node.
     """
-    return Chosen(choice, index)
+    listed: Mapping[str, Any] = options or {}
+    texts = [listed[name] for name in sorted(listed, key=lambda name: int(name.removeprefix("option")))]
+    return Chosen(choice, texts.index(choice) if choice in texts else index)
 
 
 @node("SeedNode", category="utils", title="Seed", effect="random", output="seed")

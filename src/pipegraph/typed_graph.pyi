@@ -911,7 +911,7 @@ class Graph(Builder):
         inputs: Mapping[str, Any] | None = None,
         /,
         *,
-        color: str | Path | Output[L['COLOR', 'STRING', 'COMBO']] | Input,
+        color: str | Path | Output[L['STRING', 'COMBO']] | Input,
     ) -> _ColorToRGBInt:
         """Give a color as the number 0xRRGGBB, as EmptyImage takes it.
 
@@ -1180,12 +1180,14 @@ class Graph(Builder):
         *,
         choice: str | Path | Output[L['STRING', 'COMBO']] | Input,
         index: int | Output[L['INT']] | Input = ...,
+        options: Any | None | Output[Any] | Input = ...,
     ) -> _CustomCombo:
-        """A text that an editor chooses from a list of the user's own.
+        """A text that is chosen from a list of the user's own.
 
         Args:
             choice: The text.
-            index: Its place in the list, from 0.
+            index: Its place in the list, from 0, where the list is not known.
+            options: The list as `option1`, `option2`, ..., which editors write as inputs of the node.
         """
     def Detokenize(
         self,
@@ -3026,7 +3028,7 @@ class Graph(Builder):
         mask: str | Path | Output[L['COMBO', 'STRING']] | Input = ...,
         width: int | Output[L['INT']] | Input = ...,
         height: int | Output[L['INT']] | Input = ...,
-        bg_color: str | Path | Output[L['COLOR', 'STRING', 'COMBO']] | Input = ...,
+        bg_color: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _Painter:
         """Put what was painted in an editor on an image, with a mask of where it is.
 

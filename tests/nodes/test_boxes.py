@@ -108,7 +108,12 @@ def test_a_graph_writes_a_box_as_a_value() -> None:
         "5": {"class_type": "PreviewAny", "inputs": {"source": ["3", 0]}},
     }
     pg.load({"pipegraph": 1, "nodes": nodes}).check()
-    nodes["3"]["inputs"]["options"] = "c"  # type: ignore[index]
+    nodes["3"]["inputs"]["index"] = 0  # type: ignore[index]
+    outputs = {"index": ["3", 1], "cut": ["2", 0]}
+    result = pg.load({"pipegraph": 1, "nodes": nodes, "outputs": outputs}, save=False).run()
+    assert result["index"] == 1, "by the list of options, not the number beside it"
+    assert result["cut"].shape == (1, 9, 8, 3)
+    nodes["3"]["inputs"]["other"] = "c"  # type: ignore[index]
     with pytest.raises(GraphError) as caught:
         pg.load({"pipegraph": 1, "nodes": nodes}).check()
     assert [p.code for p in caught.value.problems] == ["unknown_input"]

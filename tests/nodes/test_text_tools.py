@@ -103,6 +103,9 @@ def test_values_as_json() -> None:
 def test_choices_and_seeds() -> None:
     chosen = choices.custom_combo("SFX", 2)
     assert (chosen.STRING, chosen.INDEX) == ("SFX", 2)
+    options = {f"option{i}": f"text {i}" for i in range(12, 0, -1)}
+    assert choices.custom_combo("text 10", 2, options).INDEX == 9, "the list counts, not the number that was saved"
+    assert choices.custom_combo("other", 2, options).INDEX == 2
     spec = choices.custom_combo.node_spec  # type: ignore[attr-defined]
     assert spec.ignores and list(spec.outputs) == ["STRING", "INDEX"]
     assert choices.seed_node(7) == 7 and choices.seed_node.node_spec.inputs["seed"].seed  # type: ignore[attr-defined]
