@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.dispatch import Backend, register, use
-from pipegraph.kernels.linear import linear
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.linear import linear
 
 LIMIT = 3.0
 """Microseconds per call on an idle machine."""

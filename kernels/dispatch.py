@@ -30,7 +30,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from pipegraph.context import holding
 
 from .current_device import current, device_of, on_device
-from .proof.proven import proven, version_of
+from .proven import proven, version_of
 
 OPS: Final[Mapping[str, str]] = {
     "attention": "attention",
@@ -218,7 +218,7 @@ def register(backend: Backend[Any]) -> None:
 
 def backends(op: str) -> Mapping[str, Backend[Any]]:
     """The back ends of an op by name, those of other packages included."""
-    import_module(f"pipegraph.kernels.{OPS[op]}")
+    import_module(f"pipegraph.kernels.ops.{OPS[op]}")
     if op in OPTIONAL:
         import_module(f"pipegraph.kernels.{OPTIONAL[op]}")
     _plugins()

@@ -91,7 +91,7 @@ def conformance(
         raise KernelError(f"the kit has no cases for `{op}`; it has: {', '.join(CASES)}")
     if backend not in backends(op):
         raise KernelError(f"{op} has no back end `{backend}`; there are: {', '.join(backends(op))}")
-    run = getattr(import_module(f"pipegraph.kernels.{OPS[op]}"), op)
+    run = getattr(import_module(f"pipegraph.kernels.ops.{OPS[op]}"), op)
     reduced = backends(op)[backend].numerics != "exact"
     checks = []
     for case in islice(CASES[op](), 0, None, every):

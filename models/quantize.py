@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels.hooks.modules import KernelLinear
-from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.hadamard import rotation_block
+from pipegraph.kernels.weights.qweight import QWeight
 
 FORMATS: Final = ("q8", "fp8", "w4")
 """int8, a scale a row, rotated; float8, a scale a row; 4 bits, a scale and a zero for 32 columns."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pipegraph.kernels.current_device import current
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.proof.proven import version_of
+from pipegraph.kernels.proven import version_of
 
 from .suites import SUITES, Maker, Subject
 from .timing import Call, interleaved

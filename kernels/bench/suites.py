@@ -10,15 +10,15 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.ada_norm import ada_norm
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.gated import swiglu
-from pipegraph.kernels.linear import linear
-from pipegraph.kernels.paged import paged_decode
-from pipegraph.kernels.qk_norm_rope import qk_norm_rope
-from pipegraph.kernels.quantize_rows import QRows, quantize_rows
-from pipegraph.kernels.qweight import QWeight
-from pipegraph.kernels.rms_norm import rms_norm
+from pipegraph.kernels.ops.ada_norm import ada_norm
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.gated import swiglu
+from pipegraph.kernels.ops.linear import linear
+from pipegraph.kernels.ops.paged import paged_decode
+from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
+from pipegraph.kernels.ops.quantize_rows import QRows, quantize_rows
+from pipegraph.kernels.ops.rms_norm import rms_norm
+from pipegraph.kernels.weights.qweight import QWeight
 
 from .timing import Call, rotate
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.context import holding
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.dispatch import KernelError
+from pipegraph.kernels.ops.attention import attention
 
 NAME = "pipegraph"
 SELF = "pipegraph_self"

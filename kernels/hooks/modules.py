@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.context import holding
-from pipegraph.kernels.linear import LowRank, PackedWeight, linear
+from pipegraph.kernels.ops.linear import LowRank, PackedWeight, linear
 
 _side_paths: ContextVar[Mapping[nn.Module, LowRank]] = ContextVar("pipegraph_side_paths", default={})  # noqa: B039
 

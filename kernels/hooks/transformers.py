@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.dispatch import KernelError
+from pipegraph.kernels.ops.attention import attention
 
 NAME = "pipegraph"
 

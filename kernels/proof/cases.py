@@ -183,8 +183,8 @@ def kv_append() -> Iterator[Case]:
 
 
 def linear() -> Iterator[Case]:
-    from pipegraph.kernels.linear import LowRank
-    from pipegraph.kernels.qweight import QWeight
+    from pipegraph.kernels.ops.linear import LowRank
+    from pipegraph.kernels.weights.qweight import QWeight
 
     draw = _Random()
     for shape in ((1, 64), (3, 5, 64), (33, 160), (0, 64), (64,)):
@@ -232,7 +232,7 @@ def linear() -> Iterator[Case]:
 
 
 def grouped_linear() -> Iterator[Case]:
-    from pipegraph.kernels.qweight import QWeight
+    from pipegraph.kernels.weights.qweight import QWeight
 
     draw = _Random()
     offsets = torch.tensor([0, 5, 5, 21, 22], dtype=torch.int32)

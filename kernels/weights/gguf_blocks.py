@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 _CHUNK: Final = 1 << 20
 """Elements unpacked at a time: temporaries stay small, and in the cache of a processor."""

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels.hooks.modules import side_paths
-from pipegraph.kernels.linear import LowRank
+from pipegraph.kernels.ops.linear import LowRank
 
 from .lora_alpha import Alpha, AlphaError, read_alpha
 from .lora_keys import NETWORK, Key, read_key

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.context import holding
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.qk_norm_rope import qk_norm_rope
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
 
 _THETA = 10_000.0
 

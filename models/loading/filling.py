@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from pipegraph.context import holding
 from pipegraph.kernels.hooks.modules import KernelLinear
-from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 from ..quantize import choice, quantized_rows
 from .complete import refuse

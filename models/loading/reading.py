@@ -12,9 +12,9 @@ from typing import Final, Self
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.linear import PackedWeight
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.linear import PackedWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 from .header_values import BLOCKS, Header, LoadError
 from .pieces import Piece

@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.hooks.diffusers import attended, self_attention
-from pipegraph.kernels.tiled_attention import Size, tiled_attention, tiles_of
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.tiled_attention import Size, tiled_attention, tiles_of
 
 from ..model import Model
 from ..sampling.findings import findings
@@ -40,7 +40,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class SlidingTiles:
-    """A patch of models, see :mod:`pipegraph.kernels.tiled_attention`; made by ``of``."""
+    """A patch of models, see :mod:`pipegraph.kernels.ops.tiled_attention`; made by ``of``."""
 
     tile: Size
     window: Size

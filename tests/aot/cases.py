@@ -10,20 +10,20 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.ada_norm import ada_norm, gate_add
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.backends.triton.ahead import SHARED
-from pipegraph.kernels.gated import geglu, swiglu
-from pipegraph.kernels.grouped_linear import grouped_linear
-from pipegraph.kernels.linear import LowRank, linear
-from pipegraph.kernels.merge_attention import merge_attention
-from pipegraph.kernels.paged import kv_append, paged_decode
-from pipegraph.kernels.qk_norm_rope import qk_norm_rope
-from pipegraph.kernels.quantize_rows import quantize_rows
-from pipegraph.kernels.qweight import QWeight
-from pipegraph.kernels.rms_norm import rms_norm
-from pipegraph.kernels.sample import sample
+from pipegraph.kernels.ops.ada_norm import ada_norm, gate_add
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.attention_varlen import attention_varlen
+from pipegraph.kernels.ops.gated import geglu, swiglu
+from pipegraph.kernels.ops.grouped_linear import grouped_linear
+from pipegraph.kernels.ops.linear import LowRank, linear
+from pipegraph.kernels.ops.merge_attention import merge_attention
+from pipegraph.kernels.ops.paged import kv_append, paged_decode
+from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
+from pipegraph.kernels.ops.quantize_rows import quantize_rows
+from pipegraph.kernels.ops.rms_norm import rms_norm
+from pipegraph.kernels.ops.sample import sample
+from pipegraph.kernels.weights.qweight import QWeight
 
 Product = Literal["", "half", "int8", "fp8"]
 BF16, F16, F32, I8, FP8 = torch.bfloat16, torch.float16, torch.float32, torch.int8, torch.float8_e4m3fn

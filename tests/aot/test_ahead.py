@@ -13,7 +13,7 @@ from pipegraph.kernels.backends.triton.ahead import TARGETS, compiling, resource
 from pipegraph.kernels.backends.triton.configs_attention import attention_config, decode_config
 from pipegraph.kernels.backends.triton.configs_linear import bytes_config, weights_config
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.gated import swiglu
+from pipegraph.kernels.ops.gated import swiglu
 
 X = torch.empty(7, 64, dtype=torch.bfloat16, device="meta")
 

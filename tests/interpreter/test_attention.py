@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.merge_attention import merge_attention
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.attention_varlen import attention_varlen
+from pipegraph.kernels.ops.merge_attention import merge_attention
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 SIZES = [1, 5, 31, 32, 33, 47, 64, 65]

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.grouped_linear import grouped_linear
-from pipegraph.kernels.linear import LowRank, linear
-from pipegraph.kernels.quantize_rows import quantize_rows
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.grouped_linear import grouped_linear
+from pipegraph.kernels.ops.linear import LowRank, linear
+from pipegraph.kernels.ops.quantize_rows import quantize_rows
+from pipegraph.kernels.weights.qweight import QWeight
 
 BOUNDS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 HALF = torch.bfloat16

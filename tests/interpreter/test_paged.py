@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.backends.triton.configs_attention import decode_config, decode_splits
-from pipegraph.kernels.paged import kv_append, paged_decode
+from pipegraph.kernels.ops.paged import kv_append, paged_decode
 
 BOUNDS = {torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 LENGTHS = torch.tensor([0, 1, 50], dtype=torch.int32)

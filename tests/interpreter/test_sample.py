@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pipegraph.kernels.sample import sample
+from pipegraph.kernels.ops.sample import sample
 
 ROWS = dict(
     temperature=torch.tensor([0, 0.5, 1, 1, 2, 1]),

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.backends.torch.attention import causal_unseen
 from pipegraph.kernels.dispatch import KernelError, backends
+from pipegraph.kernels.ops.attention import attention
 
 BACKENDS = sorted(name for name, b in backends("attention").items() if not b.missing())
 BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}

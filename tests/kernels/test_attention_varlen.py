@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.merge_attention import merge_attention
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.attention_varlen import attention_varlen
+from pipegraph.kernels.ops.merge_attention import merge_attention
 
 BACKENDS = ["reference", "torch"]
 BOUNDS = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}

@@ -12,11 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels import dispatch
-from pipegraph.kernels.attention import attention
+from pipegraph.kernels import dispatch, proven
 from pipegraph.kernels.backends.torch.attention import sdpa
 from pipegraph.kernels.dispatch import OPS, Backend, KernelError, backends, explain, forget, register
-from pipegraph.kernels.proof import proven
+from pipegraph.kernels.ops.attention import attention
 from pipegraph.kernels.proof.cases import CASES
 from pipegraph.kernels.testing import conformance
 

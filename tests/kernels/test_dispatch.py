@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels import dispatch
-from pipegraph.kernels.attention import OP, Signature, attention
 from pipegraph.kernels.dispatch import Backend, KernelError, explain, noting, parse, register, use
+from pipegraph.kernels.ops.attention import OP, Signature, attention
 
 Q = torch.randn(1, 2, 3, 8, generator=torch.Generator().manual_seed(0))
 CALLS: list[str] = []

@@ -13,9 +13,9 @@ import torch
 from pipegraph.kernels.backends.cpu import few_rows, plain
 from pipegraph.kernels.backends.cpu.few_rows import product
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.linear import OP, LowRank, linear
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.linear import OP, LowRank, linear
 from pipegraph.kernels.weights.hadamard import rotate
+from pipegraph.kernels.weights.qweight import QWeight
 
 SHAPES = [(1, 32), (7, 64), (130, 96), (33, 160), (17, 1024)]
 

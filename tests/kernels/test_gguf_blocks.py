@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.linear import LowRank, PackedWeight, linear
+from pipegraph.kernels.ops.linear import LowRank, PackedWeight, linear
 from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
 
 HALVES = {

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.grouped_linear import grouped_linear
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.grouped_linear import grouped_linear
+from pipegraph.kernels.weights.qweight import QWeight
 
 BACKENDS = sorted(name for name, b in backends("grouped_linear").items() if not b.missing())
 BOUNDS = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}

@@ -15,7 +15,7 @@ from pipegraph.kernels.audit import Bypass, audit, strict
 from pipegraph.kernels.dispatch import KernelError, use
 from pipegraph.kernels.hooks.install import install
 from pipegraph.kernels.hooks.modules import KernelLinear, side_paths
-from pipegraph.kernels.linear import LowRank
+from pipegraph.kernels.ops.linear import LowRank
 
 spec = importlib.util.spec_from_file_location("networks", Path(__file__).with_name("networks.py"))
 assert spec and spec.loader

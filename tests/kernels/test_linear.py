@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.linear import LowRank, PackedWeight, linear
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.linear import LowRank, PackedWeight, linear
 from pipegraph.kernels.weights.hadamard import rotate
+from pipegraph.kernels.weights.qweight import QWeight
 
 BACKENDS = sorted(
     name for name, b in backends("linear").items() if not b.missing() and b.numerics == "exact" and name != "few-rows"

@@ -19,15 +19,15 @@ import torch
 from torch import Tensor
 
 from pipegraph.kernels import dispatch
-from pipegraph.kernels.attention import Signature
 from pipegraph.kernels.backends.packages import installed
 from pipegraph.kernels.backends.packages.linear import without_fp8
 from pipegraph.kernels.backends.torch.attention_reference import reference
 from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.backends.triton.available import AHEAD
 from pipegraph.kernels.dispatch import backends, explain, forget
-from pipegraph.kernels.qweight import Layout
+from pipegraph.kernels.ops.attention import Signature
 from pipegraph.kernels.testing import conformance
+from pipegraph.kernels.weights.qweight import Layout
 
 PACKAGES = ("flash_attn", "flashinfer", "sageattention", "comfy_kitchen")
 
@@ -225,7 +225,7 @@ def test_adapters_pass_the_kit_over_stand_ins(name: str, least: int, stand_ins: 
 
 
 def test_log_sum_exps_of_adapters(stand_ins: None) -> None:
-    from pipegraph.kernels.attention import attention
+    from pipegraph.kernels.ops.attention import attention
 
     q, k, v = torch.randn(3, 1, 2, 9, 64, generator=torch.Generator().manual_seed(0)).half()
     for name, keys in (("flash-attn", 5), ("flashinfer", 9)):

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.paged import (
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.paged import (
     APPEND,
     DECODE,
     AppendSignature,

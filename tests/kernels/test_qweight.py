@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from pipegraph.kernels.dispatch import KernelError
 from pipegraph.kernels.hooks.modules import KernelLinear, side_paths
-from pipegraph.kernels.linear import LowRank, PackedWeight
-from pipegraph.kernels.qweight import QWeight, int8_rows, pack_nibbles, unpack_nibbles
+from pipegraph.kernels.ops.linear import LowRank, PackedWeight
 from pipegraph.kernels.weights.hadamard import rotate, rotation_block
+from pipegraph.kernels.weights.qweight import QWeight, int8_rows, pack_nibbles, unpack_nibbles
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -190,7 +190,7 @@ def test_refuses() -> None:
 def test_chunks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = random(9, 64)
     whole = QWeight.quantize(weight, "w4", group=32)
-    monkeypatch.setattr("pipegraph.kernels.qweight._CHUNK", 128)
+    monkeypatch.setattr("pipegraph.kernels.weights.qweight._CHUNK", 128)
     assert torch.equal(
         QWeight.quantize(weight, "w4", group=32).dequantize(torch.float32), whole.dequantize(torch.float32)
     )

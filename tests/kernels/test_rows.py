@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.ada_norm import ada_norm, gate_add
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.gated import geglu, swiglu
-from pipegraph.kernels.qk_norm_rope import qk_norm_rope
-from pipegraph.kernels.quantize_rows import quantize_rows
-from pipegraph.kernels.rms_norm import rms_norm
+from pipegraph.kernels.ops.ada_norm import ada_norm, gate_add
+from pipegraph.kernels.ops.gated import geglu, swiglu
+from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
+from pipegraph.kernels.ops.quantize_rows import quantize_rows
+from pipegraph.kernels.ops.rms_norm import rms_norm
 from pipegraph.kernels.weights.hadamard import rotate
 
 BOUNDS = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}

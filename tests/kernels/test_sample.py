@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipegraph.kernels.dispatch import KernelError, backends
-from pipegraph.kernels.sample import kept_weights, philox, sample, uniform
+from pipegraph.kernels.ops.sample import kept_weights, philox, sample, uniform
 
 BACKENDS = sorted(name for name, b in backends("sample").items() if not b.missing())
 

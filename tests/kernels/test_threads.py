@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pipegraph.kernels.hooks.modules import PointConv2d, PointConv3d, adopt_points
-from pipegraph.kernels.linear import linear
+from pipegraph.kernels.ops.linear import linear
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels import tiled_attention as module
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.audit import strict
 from pipegraph.kernels.dispatch import KernelError
-from pipegraph.kernels.tiled_attention import Size, tiled_attention, tiles_of
+from pipegraph.kernels.ops import tiled_attention as module
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.tiled_attention import Size, tiled_attention, tiles_of
 
 CASES: list[tuple[Size, Size, Size]] = [
     ((4, 4, 6), (2, 2, 2), (1, 1, 1)),  # only their own

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models.checkpoints.language import abilities, files_of
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.tokenizer import Tokenizer

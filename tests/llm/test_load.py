@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from pipegraph.generators import finish
-from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.llm import add
 from pipegraph.models.llm.decode.decode import decode

@@ -18,7 +18,7 @@ from torch import Tensor
 
 import pipegraph as pg
 from pipegraph.graphs.errors import GraphError
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models.checkpoints.language import files_of as encoder_files_of
 from pipegraph.models.checkpoints.load import load_text_encoders
 from pipegraph.models.llm.load import files_of, load_llm

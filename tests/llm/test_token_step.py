@@ -11,7 +11,7 @@ from torch import Tensor
 from pipegraph.generators import finish
 from pipegraph.kernels.dispatch import noting, use
 from pipegraph.kernels.hooks.modules import KernelLinear
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models.llm.decode.prefill import prefill
 from pipegraph.models.llm.decode.session import Session
 from pipegraph.models.llm.llm import LLM

@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from pipegraph.kernels.hooks.modules import KernelLinear
-from pipegraph.kernels.linear import PackedWeight
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.linear import PackedWeight
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.adapters.lora import active, load_lora
 from pipegraph.models.checkpoints.load import load_model, load_text_encoders

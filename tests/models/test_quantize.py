@@ -17,7 +17,7 @@ from recipes.score import Pixels, score
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models import paths
 from pipegraph.models.checkpoints.load import load_checkpoint, load_model
 from pipegraph.models.checkpoints.source import checkpoint

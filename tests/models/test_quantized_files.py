@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 from pipegraph.models.checkpoints.load import load_model
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.headers import read_header

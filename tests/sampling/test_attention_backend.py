@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from pipegraph.kernels import dispatch
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.dispatch import noting, use
+from pipegraph.kernels.ops.attention import attention
 from pipegraph.models.patches.attention_backend import AttentionBackend
 from pipegraph.nodes.sampling.attention import model_attention_backend
 

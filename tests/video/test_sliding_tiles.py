@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
 from pipegraph.kernels.hooks import diffusers as hooks
+from pipegraph.kernels.ops.attention import attention
 from pipegraph.models.loaded import Loaded
 from pipegraph.models.model import Model
 from pipegraph.models.sampling.findings import finding

@@ -17,7 +17,7 @@ from numba import config, njit, prange, set_num_threads
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 from . import threads as _started  # noqa: F401
 from .dots import COLUMNS, dot_q8, dot_w4

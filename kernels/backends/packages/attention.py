@@ -13,10 +13,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.attention import Signature
 from pipegraph.kernels.backends.torch.attention import sdpa
 from pipegraph.kernels.backends.torch.attention_reference import Result, reference
 from pipegraph.kernels.dispatch import Backend, register
+from pipegraph.kernels.ops.attention import Signature
 
 from .installed import lacks, lacks_gpu
 

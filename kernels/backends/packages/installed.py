@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipegraph.kernels.proof.proven import version_of
+from pipegraph.kernels.proven import version_of
 
 
 def lacks(package: str, at_least: str, capability: tuple[int, int] = (8, 0)) -> str:

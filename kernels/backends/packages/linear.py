@@ -8,9 +8,9 @@ from torch import Tensor
 from pipegraph.kernels.backends.torch.linear import finish, joined, refuses_w8a8
 from pipegraph.kernels.backends.triton import available
 from pipegraph.kernels.dispatch import Backend, register
-from pipegraph.kernels.linear_values import Activation, LowRank, Signature
-from pipegraph.kernels.quantize_rows import quantize_rows
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.ops.quantize_rows import quantize_rows
+from pipegraph.kernels.weights.linear_values import Activation, LowRank, Signature
+from pipegraph.kernels.weights.qweight import QWeight
 
 
 def scaled_mm(

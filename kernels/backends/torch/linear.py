@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipegraph.kernels.linear_values import Activation, LowRank, PackedWeight, Signature
 from pipegraph.kernels.weights.hadamard import rotate
+from pipegraph.kernels.weights.linear_values import Activation, LowRank, PackedWeight, Signature
 
 if TYPE_CHECKING:
-    from pipegraph.kernels.qweight import QWeight
+    from pipegraph.kernels.weights.qweight import QWeight
 
 
 def _plain(weight: Tensor | PackedWeight, dtype: torch.dtype) -> Tensor:
@@ -196,7 +196,7 @@ def w8a8(
     Rows of x, rotated as the weight is, are quantized as ``quantize_rows`` does. Products are summed without rounding;
     all else is in float32. The low-rank part gets x unquantized.
     """
-    from pipegraph.kernels.quantize_rows import reference as quantize
+    from pipegraph.kernels.ops.quantize_rows import reference as quantize
 
     work = torch.float64 if x.dtype == torch.float64 else torch.float32
     rows = quantize(x, "int8" if weight.format == "q8" else "fp8", weight.rotate)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pipegraph.kernels.linear_values import Activation, LowRank
+from pipegraph.kernels.weights.linear_values import Activation, LowRank
 
 
 @triton.jit

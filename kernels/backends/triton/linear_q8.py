@@ -8,8 +8,8 @@ import triton.language as tl
 from torch import Tensor
 
 from pipegraph.kernels.backends.torch.linear import joined
-from pipegraph.kernels.linear_values import Activation, LowRank
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.linear_values import Activation, LowRank
+from pipegraph.kernels.weights.qweight import QWeight
 
 from .available import architecture
 from .configs_linear import bytes_config

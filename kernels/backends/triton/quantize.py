@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pipegraph.kernels.qweight import TINY
+from pipegraph.kernels.weights.qweight import TINY
 
 from .available import LARGEST_BLOCK
 from .configs_linear import row_warps

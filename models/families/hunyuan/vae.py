@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
+from pipegraph.kernels.ops.attention import attention
 
 from ...vae.image import tile_starts
 from ...vae.video import VideoVae, blended

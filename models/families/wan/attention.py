@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pipegraph.kernels.attention import attention
+from pipegraph.kernels.ops.attention import attention
 
 
 def install(network: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.sample import LEAST_TEMPERATURE, kept_weights, sample
+from pipegraph.kernels.ops.sample import LEAST_TEMPERATURE, kept_weights, sample
 
 _MOST = torch.finfo(torch.float32).max
 

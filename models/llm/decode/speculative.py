@@ -15,7 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pipegraph.kernels.sample import sample, uniform
+from pipegraph.kernels.ops.sample import sample, uniform
 
 from ..cache.prefixes import PrefixCache
 from ..llm import LLM

@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from pipegraph.kernels.qweight import QWeight
 from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 from ...loading.filling import Filling, Plain, Stored, Weight, owner, pack_all
 from ...loading.header_values import Header

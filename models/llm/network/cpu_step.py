@@ -19,7 +19,7 @@ from torch import Tensor
 from pipegraph.kernels.backends import cpu
 from pipegraph.kernels.backends.cpu import few_rows, heads, paged, plain, rows
 from pipegraph.kernels.hooks.modules import KernelLinear
-from pipegraph.kernels.qweight import QWeight
+from pipegraph.kernels.weights.qweight import QWeight
 
 from ..cache.pages import PAGE
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.context import holding
-from pipegraph.kernels.grouped_linear import grouped_linear
+from pipegraph.kernels.ops.grouped_linear import grouped_linear
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 
 NAME = "pipegraph_llm"

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from pipegraph.kernels import dispatch
-from pipegraph.kernels.gated import swiglu
 from pipegraph.kernels.hooks.modules import KernelLinear, on_the_side
-from pipegraph.kernels.qk_norm_rope import qk_norm_rope
-from pipegraph.kernels.rms_norm import rms_norm
+from pipegraph.kernels.ops.gated import swiglu
+from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
+from pipegraph.kernels.ops.rms_norm import rms_norm
 
 from ..facts import long_positions
 from .layers import PagedCache, Step, compiled, missing, on_cpu

@@ -19,12 +19,12 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearAttentionLayer
 
 from pipegraph.context import holding
-from pipegraph.kernels.attention import attention
-from pipegraph.kernels.attention_varlen import attention_varlen
 from pipegraph.kernels.backends import cpu
 from pipegraph.kernels.hooks import transformers as transformers_hooks
-from pipegraph.kernels.merge_attention import merge_attention
-from pipegraph.kernels.paged import kv_append, paged_decode
+from pipegraph.kernels.ops.attention import attention
+from pipegraph.kernels.ops.attention_varlen import attention_varlen
+from pipegraph.kernels.ops.merge_attention import merge_attention
+from pipegraph.kernels.ops.paged import kv_append, paged_decode
 
 from ..cache.kv_cache import HYBRID, Places
 from ..cache.pages import PAGE, Pool, Store

@@ -56,7 +56,7 @@ def _row(report: Report) -> tuple[str, ...]:
 def _prove(op: str, name: str, device: str, as_json: bool) -> int:
     """Run the conformance kit, store the result for a back end of another package, and return the exit code."""
     from pipegraph.kernels.dispatch import backends
-    from pipegraph.kernels.proof.proven import record
+    from pipegraph.kernels.proven import record
     from pipegraph.kernels.testing import conformance
 
     report = conformance(op, name, device)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 Setting: TypeAlias = float | Tensor
 _WORD = 0xFFFFFFFF
@@ -200,7 +200,7 @@ def draw(
 def _triton(
     logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor, seed: Tensor, offset: Tensor
 ) -> Tensor:
-    from .backends.triton.sample import sample
+    from ..backends.triton.sample import sample
 
     return sample(logits, temperature, top_k, top_p, min_p, seed, offset)
 

@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
+from ..backends import cpu
+from ..backends.torch.paged import append_reference, append_torch, decode_reference, decode_torch
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 from .attention import beyond_torch, check_scores
-from .backends import cpu
-from .backends.torch.paged import append_reference, append_torch, decode_reference, decode_torch
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
 
 Result = Tensor | tuple[Tensor, Tensor]
 Pair = tuple[tuple[int, ...], torch.dtype]
@@ -263,7 +263,7 @@ def _decode_few_rows(
     sinks: Tensor | None,
     return_lse: bool,
 ) -> Result:
-    from .backends.cpu.paged import paged_decode as run
+    from ..backends.cpu.paged import paged_decode as run
 
     ks, vs = (x if x is None else x.float().contiguous() for x in (k_scale, v_scale))
     k, v, table, lengths = (x.contiguous() for x in (k_cache, v_cache, block_table, seq_lens))
@@ -294,7 +294,7 @@ def _append_few_rows(
 ) -> None:
     if not (k_cache.is_contiguous() and v_cache.is_contiguous()):
         return append_torch(k, v, k_cache, v_cache, slots, k_scale=k_scale, v_scale=v_scale)
-    from .backends.cpu.paged import kv_append as run
+    from ..backends.cpu.paged import kv_append as run
 
     run(k, v, k_cache, v_cache, slots)
 
@@ -302,13 +302,13 @@ def _append_few_rows(
 def _decode_triton(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, block_table: Tensor, seq_lens: Tensor, **options: Any
 ) -> Result:
-    from .backends.triton.paged import paged_decode as run
+    from ..backends.triton.paged import paged_decode as run
 
     return run(q, k_cache, v_cache, block_table, seq_lens, **options)
 
 
 def _append_triton(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor, slots: Tensor, **scales: Any) -> None:
-    from .backends.triton.paged import kv_append as run
+    from ..backends.triton.paged import kv_append as run
 
     run(k, v, k_cache, v_cache, slots, **scales)
 

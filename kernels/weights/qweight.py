@@ -22,9 +22,9 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .dispatch import KernelError
+from ..dispatch import KernelError
+from .hadamard import check_block, rotate
 from .linear_values import LowRank
-from .weights.hadamard import check_block, rotate
 
 Format = Literal["q8", "fp8", "w4"]
 FP8: Final = (torch.float8_e4m3fn, torch.float8_e5m2)

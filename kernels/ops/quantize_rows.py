@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
-from .qweight import fp8_rows, int8_rows
-from .weights.hadamard import check_block, rotate
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
+from ..weights.hadamard import check_block, rotate
+from ..weights.qweight import fp8_rows, int8_rows
 
 Format = Literal["int8", "fp8"]
 
@@ -86,7 +86,7 @@ def quantize(x: Tensor, format: Format, block: int | None) -> QRows:
 
 
 def _triton(x: Tensor, format: Format, block: int | None) -> QRows:
-    from .backends.triton.quantize import quantize_rows
+    from ..backends.triton.quantize import quantize_rows
 
     return QRows(*quantize_rows(x, format, block))
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 from .linear import broadcasts
 from .rms_norm import refuses_triton
 
@@ -100,7 +100,7 @@ def fused(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kin
 
 
 def _triton(x: Tensor, shift: Tensor | None, scale: Tensor | None, eps: float, kind: Kind) -> Tensor:
-    from .backends.triton.norms import ada_norm
+    from ..backends.triton.norms import ada_norm
 
     return ada_norm(x, shift, scale, eps, kind)
 
@@ -153,7 +153,7 @@ def fused_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
 
 
 def _triton_gate(x: Tensor, y: Tensor, gate: Tensor) -> Tensor:
-    from .backends.triton.norms import gate_add
+    from ..backends.triton.norms import gate_add
 
     return gate_add(x, y, gate)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 MOST = 64
 """Parts that the Triton kernel holds at once."""
@@ -85,7 +85,7 @@ def merge_torch(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]
 
 
 def _triton(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    from .backends.triton.merge import merge_attention as run
+    from ..backends.triton.merge import merge_attention as run
 
     return run(parts)
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
+from ..backends.torch.attention import sdpa
+from ..backends.torch.attention_reference import Result, reference
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 from .attention import beyond_torch, check_scores, refuses_triton
-from .backends.torch.attention import sdpa
-from .backends.torch.attention_reference import Result, reference
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
@@ -252,7 +252,7 @@ def varlen_torch(
 def _triton(
     q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int, **options: Any
 ) -> Result:
-    from .backends.triton.attention import attention_varlen as run
+    from ..backends.triton.attention import attention_varlen as run
 
     return run(q, k, v, cu_q, cu_k, max_q, max_k, **options)
 

@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor
 
-from .backends.torch.attention import sdpa
-from .backends.torch.attention_reference import Result, reference
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.torch.attention import sdpa
+from ..backends.torch.attention_reference import Result, reference
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
@@ -248,13 +248,13 @@ def _triton_rank(s: Signature) -> float:
 
 
 def _triton(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Result:
-    from .backends.triton.attention import attention as run
+    from ..backends.triton.attention import attention as run
 
     return run(q, k, v, **options)
 
 
 def _triton_tma(q: Tensor, k: Tensor, v: Tensor, *, mask: None, bias: None, **options: Any) -> Result:
-    from .backends.triton.attention_tma import attention as run
+    from ..backends.triton.attention_tma import attention as run
 
     return run(q, k, v, **options)
 

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
-from .backends import cpu
-from .backends.torch.linear import few_rows, gemm, reference, refuses_few_rows, refuses_w8a8, w8a8
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
-from .linear_values import Activation, LowRank, PackedWeight, Signature
+from ..backends import cpu
+from ..backends.torch.linear import few_rows, gemm, reference, refuses_few_rows, refuses_w8a8, w8a8
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
+from ..weights.linear_values import Activation, LowRank, PackedWeight, Signature
 
 if TYPE_CHECKING:
-    from .qweight import QWeight
+    from ..weights.qweight import QWeight
 
 __all__ = ["Activation", "LowRank", "PackedWeight", "Signature", "linear"]
 
@@ -143,7 +143,7 @@ def _triton(
     gate: Tensor | None,
     residual: Tensor | None,
 ) -> Tensor:
-    from .backends.triton.linear_weights import linear
+    from ..backends.triton.linear_weights import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
 
@@ -178,7 +178,7 @@ def _triton_w8a8(
     gate: Tensor | None,
     residual: Tensor | None,
 ) -> Tensor:
-    from .backends.triton.linear_q8 import linear
+    from ..backends.triton.linear_q8 import linear
 
     return linear(x, weight, bias, low_rank, act, gate, residual)
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
@@ -85,13 +85,13 @@ def torch_geglu(gate: Tensor, value: Tensor, tanh: bool) -> Tensor:
 
 
 def _triton_swiglu(gate: Tensor, value: Tensor) -> Tensor:
-    from .backends.triton.gated import gated
+    from ..backends.triton.gated import gated
 
     return gated(gate, value, "silu")
 
 
 def _triton_geglu(gate: Tensor, value: Tensor, tanh: bool) -> Tensor:
-    from .backends.triton.gated import gated
+    from ..backends.triton.gated import gated
 
     return gated(gate, value, "gelu_tanh" if tanh else "gelu")
 

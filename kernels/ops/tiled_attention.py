@@ -17,8 +17,8 @@ from typing import Final, TypeAlias
 import torch
 from torch import Tensor
 
+from ..dispatch import KernelError
 from .attention import attention
-from .dispatch import KernelError
 
 Size: TypeAlias = tuple[int, int, int]
 """Frames, rows, columns."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .backends import cpu
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends import cpu
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 
 class Signature(NamedTuple):
@@ -189,7 +189,7 @@ def few_rows(
     positions: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """On a CPU, compiled: for decoding a token or a few."""
-    from .backends.cpu.heads import qk_norm_rope
+    from ..backends.cpu.heads import qk_norm_rope
 
     q_scale, k_scale = (None if w is None else w.float() for w in (q_weight, k_weight))
     if positions is not None:
@@ -212,7 +212,7 @@ def _triton(
     interleaved: bool,
     positions: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    from .backends.triton.norms import qk_norm_rope
+    from ..backends.triton.norms import qk_norm_rope
 
     return qk_norm_rope(q, k, q_weight, k_weight, cos, sin, eps, interleaved, positions)
 

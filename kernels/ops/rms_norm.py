@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import torch
 from torch import Tensor
 
-from .backends import cpu
-from .backends.torch.linear import recorded
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends import cpu
+from ..backends.torch.linear import recorded
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
 
 Result: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
@@ -99,7 +99,7 @@ def fused(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None)
 
 def few_rows(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
     """On a CPU, compiled: for decoding a token or a few, and prompts of some."""
-    from .backends.cpu import rows
+    from ..backends.cpu import rows
 
     assert weight is not None
     if weight.dtype != x.dtype:
@@ -123,7 +123,7 @@ def _rank_few_rows(s: Signature) -> float:
 
 
 def _triton(x: Tensor, weight: Tensor | None, eps: float, residual: Tensor | None) -> Result:
-    from .backends.triton.norms import rms_norm
+    from ..backends.triton.norms import rms_norm
 
     return rms_norm(x, weight, eps, residual)
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from .backends.torch.linear import gemm
-from .backends.torch.linear import reference as linear_reference
-from .backends.triton import available
-from .dispatch import Backend, KernelError, Op, define, register
+from ..backends.torch.linear import gemm
+from ..backends.torch.linear import reference as linear_reference
+from ..backends.triton import available
+from ..dispatch import Backend, KernelError, Op, define, register
+from ..weights.linear_values import Activation, PackedWeight
 from .linear import linear
-from .linear_values import Activation, PackedWeight
 
 if TYPE_CHECKING:
-    from .qweight import Layout
+    from ..weights.qweight import Layout
 
 Weights: TypeAlias = Tensor | Sequence[PackedWeight]
 
@@ -128,7 +128,7 @@ def _each(
 
 
 def _triton(x: Tensor, weights: Weights, offsets: Tensor, bias: Tensor | None, act: Activation | None) -> Tensor:
-    from .backends.triton.linear_weights import grouped
+    from ..backends.triton.linear_weights import grouped
 
     assert isinstance(weights, Tensor)
     return grouped(x, weights, offsets, bias, act)
