@@ -153,6 +153,9 @@ class MemoryCache:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
     def get(self, key: str) -> tuple[Any, ...] | None:
         """The outputs kept under ``key``, or None."""
         with self._lock:

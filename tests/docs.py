@@ -24,6 +24,7 @@ NOT_RUN = {
     "pipegraph run FILE": "a summary",
     "pipegraph validate FILE": "a summary",
     "pipegraph convert FILE": "a summary",
+    "pipegraph show FILE": "a summary",
     "pipegraph nodes [NAME]": "a summary",
     "pipegraph models [NAME]": "a summary",
 }

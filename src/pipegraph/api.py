@@ -200,6 +200,27 @@ class Workflow:
 
         return of_graph(self.graph)
 
+    def show(self, out: str | Path, overrides: Mapping[str, Any] | None = None, /, **inputs: Any) -> Path:
+        """Draw the graph; nodes whose results are in the cache, and those that need not run, are marked.
+
+        Args:
+            out: File to write: ``.svg``, ``.png``, or ``.mmd`` or ``.md`` for Mermaid text.
+            overrides: As for ``run``.
+            inputs: As for ``run``.
+
+        Raises:
+            GraphError: the graph or the values are wrong; ``pipegraph show`` draws such graphs too.
+            ValueError: ``out`` has another suffix.
+        """
+        from pipegraph.drawing.files import file_of
+        from pipegraph.runtime.files import replace_file
+
+        planned = self.plan(overrides, **inputs)
+        marks = {id: "not needed" for id in self.graph.nodes if id not in planned.step_of}
+        marks |= {id: "cached" for id, at in planned.step_of.items() if planned.steps[at].key in runner().cache}
+        replace_file(Path(out), file_of(self.graph, self.catalog, Path(out), marks))
+        return Path(out)
+
     def cancel(self) -> None:
         """Stop the runs of this workflow, from any thread: each ends within a step and raises ``Cancelled``."""
         for run_id in [*self._running]:

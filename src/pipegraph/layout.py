@@ -3,37 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from pipegraph.graphs.editor.write import Box
 
 GAP_X: Final = 80
 GAP_Y: Final = 40
+LANE: Final = 14
+"""Height of the lane that a link has in a layer that it only passes."""
 SWEEPS: Final = 8
+Lane = tuple[int, int, int]
+"""Where a link passes a layer: left, right, height."""
+_Pair = tuple[str, str]
+Item = str | tuple[str, str, int]
+"""A box, or the lane of a link in a layer: source, reader, number of the layer."""
+
+
+class Layout(NamedTuple):
+    """A placed graph."""
+
+    corners: dict[str, tuple[int, int]]
+    """The left upper corner of each box, in pixels."""
+    lanes: dict[_Pair, list[Lane]]
+    """(source, reader) -> where the links between them pass the layers between, from left to right."""
+    size: tuple[int, int]
+    """Width and height of all."""
 
 
 def place(boxes: Mapping[str, Box]) -> dict[str, tuple[int, int]]:
     """The left upper corner of each box, in pixels; a box lies right of all that it reads from."""
+    return layout(boxes).corners
+
+
+def layout(boxes: Mapping[str, Box]) -> Layout:
+    """Place boxes and the links between them."""
     readers: dict[str, list[str]] = {id: [] for id in boxes}
     for id, box in boxes.items():
         for source in dict.fromkeys(box.sources):
             if source in readers:
                 readers[source].append(id)
-    layers = _ordered(_layers(boxes, readers), boxes, readers)
+    layer_of = _layers(boxes, readers)
+    count = max(layer_of.values(), default=-1) + 1
+    layers: list[list[Item]] = [[] for _ in range(count)]
+    sizes: dict[Item, tuple[int, int]] = {}
+    before: dict[Item, list[Item]] = {}
+    after: dict[Item, list[Item]] = {}
+    for id in boxes:
+        layers[layer_of[id]].append(id)
+        sizes[id] = boxes[id].width, boxes[id].height
+    for source, listed in readers.items():
+        for reader in listed:
+            chain: list[Item] = [source]
+            for number in range(layer_of[source] + 1, layer_of[reader]):
+                chain.append((source, reader, number))
+                layers[number].append(chain[-1])
+                sizes[chain[-1]] = 0, LANE
+            chain.append(reader)
+            for first, second in pairwise(chain):
+                after.setdefault(first, []).append(second)
+                before.setdefault(second, []).append(first)
+    layers = [layer for layer in layers if layer]
+    _order(layers, before, after)
     corners: dict[str, tuple[int, int]] = {}
-    tallest = max((_height(layer, boxes) for layer in layers), default=0)
-    left = 0
-    for layer in layers:
-        top = (tallest - _height(layer, boxes)) // 2
-        for id in layer:
-            corners[id] = (left, top)
-            top += boxes[id].height + GAP_Y
-        left += max(boxes[id].width for id in layer) + GAP_X
-    return {id: corners[id] for id in boxes}
+    lanes: dict[_Pair, list[Lane]] = {}
+    heights = [sum(sizes[item][1] + _gap(item) for item in layer) for layer in layers]
+    tallest, left, bottom = max(heights, default=0), 0, 0
+    for layer, height in zip(layers, heights, strict=True):
+        top = (tallest - height) // 2
+        width = max(sizes[item][0] for item in layer)
+        for item in layer:
+            if isinstance(item, str):
+                corners[item] = (left, top)
+            else:
+                lanes.setdefault(item[:2], []).append((left, left + width, top + LANE // 2))
+            bottom = max(bottom, top + sizes[item][1])
+            top += sizes[item][1] + _gap(item)
+        left += width + GAP_X
+    return Layout({id: corners[id] for id in boxes}, lanes, (max(0, left - GAP_X), bottom))
 
 
-def _layers(boxes: Mapping[str, Box], readers: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def _gap(item: object) -> int:
+    return GAP_Y if isinstance(item, str) else 0
+
+
+def _layers(boxes: Mapping[str, Box], readers: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Each node one layer right of the last it reads from; what reads nothing, next to its first reader."""
     import networkx as nx
 
@@ -44,33 +99,24 @@ def _layers(boxes: Mapping[str, Box], readers: Mapping[str, Sequence[str]]) -> l
         order = {id: i for i, id in enumerate(boxes)}
         graph.remove_edges_from([(a, b) for a, b in graph.edges if order[a] >= order[b]])
     layer_of = {id: i for i, layer in enumerate(nx.topological_generations(graph)) for id in layer}
-    for id in reversed([*nx.topological_sort(graph)]):
+    for id in boxes:
         if not graph.in_degree(id) and graph.out_degree(id):
             layer_of[id] = min(layer_of[reader] for reader in graph.successors(id)) - 1
-    layers: dict[int, list[str]] = {}
-    for id in boxes:
-        layers.setdefault(layer_of[id], []).append(id)
-    return [layers[number] for number in sorted(layers)]
+    return layer_of
 
 
-def _ordered(
-    layers: list[list[str]], boxes: Mapping[str, Box], readers: Mapping[str, Sequence[str]]
-) -> list[list[str]]:
-    """The layers with their nodes sorted by the mean place of their neighbours, back and forth (barycentres)."""
+def _order(
+    layers: list[list[Item]], before: Mapping[Item, Sequence[Item]], after: Mapping[Item, Sequence[Item]]
+) -> None:
+    """Sort each layer by the mean place of its neighbors, back and forth (barycenters)."""
+    at = {item: (i + 0.5) / len(layer) for layer in layers for i, item in enumerate(layer)}
     for sweep in range(SWEEPS):
-        at = {id: (i + 0.5) / len(layer) for layer in layers for i, id in enumerate(layer)}
-        numbers = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
-        for number in numbers:
-            layer = layers[number]
+        forth = sweep % 2 == 0
+        for layer in layers if forth else reversed(layers):
+            neighbors = before if forth else after
             means = {}
-            for id in layer:
-                neighbours = boxes[id].sources if sweep % 2 == 0 else readers[id]
-                places = [at[other] for other in neighbours if other in at]
-                means[id] = fmean(places) if places else at[id]
+            for item in layer:
+                places = [at[other] for other in neighbors.get(item, ())]
+                means[item] = fmean(places) if places else at[item]
             layer.sort(key=means.__getitem__)
-            at |= {id: (i + 0.5) / len(layer) for i, id in enumerate(layer)}
-    return layers
-
-
-def _height(layer: Sequence[str], boxes: Mapping[str, Box]) -> int:
-    return sum(boxes[id].height + GAP_Y for id in layer) - GAP_Y
+            at |= {item: (i + 0.5) / len(layer) for i, item in enumerate(layer)}

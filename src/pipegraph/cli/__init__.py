@@ -20,6 +20,7 @@ COMMANDS = {
     "chat": "Talk with a language model.",
     "validate": "Report every problem of a graph; runs nothing.",
     "convert": "Write a graph in another form.",
+    "show": "Draw a graph.",
     "nodes": "List the nodes, or show the inputs and outputs of one.",
     "explain": "Say what the code of an error means and how to mend it.",
     "schema": "Print a JSON Schema of graph files.",
@@ -29,6 +30,8 @@ COMMANDS = {
     "bench": "Measure the kernels on this machine.",
     "doctor": "Check this machine and this installation.",
 }
+MODULES = {"show": "draw"}
+"""Commands whose module has another name."""
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: done, the run failed, the graph or the call is invalid, interrupted."""
 COMPLETE = "_PIPEGRAPH_COMPLETE"
@@ -51,7 +54,7 @@ class Commands(click.Group):
 
             hint = f"Did you mean: pipegraph run {cmd_name}?" if "." in cmd_name else nearest(cmd_name, COMMANDS)
             raise click.UsageError(f'no such command: "{cmd_name}". {hint}', ctx)
-        command: click.Command = import_module(f"{__name__}.{cmd_name}").command
+        command: click.Command = import_module(f"{__name__}.{MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
