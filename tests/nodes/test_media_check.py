@@ -114,7 +114,8 @@ def test_all_faults_are_told_by_validate_and_without_torch(tmp_path: Path, monke
         "6": ("LoadAudio", {"audio": "silent.mp4"}),
         "7": ("PreviewImage", {"images": ["3", 0]}),
     }
-    graph = {key: {"class_type": kind, "inputs": inputs} for key, (kind, inputs) in nodes.items()}
+    uses = {key: {"class_type": kind, "inputs": inputs} for key, (kind, inputs) in nodes.items()}
+    graph = {"pipegraph": 1, "nodes": uses}
     with pytest.raises(GraphError) as told:
         pg.load(graph).check()
     found = {p.node: p.message for p in told.value.problems}

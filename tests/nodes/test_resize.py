@@ -68,7 +68,7 @@ def problems(**inputs: Any) -> list[str]:
         "3": {"class_type": "PreviewImage", "inputs": {"images": ["2", 0]}},
     }
     try:
-        check(load(nodes), Catalog.load())
+        check(load({"pipegraph": 1, "nodes": nodes}), Catalog.load())
     except GraphError as e:
         return [str(problem) for problem in e.problems]
     return []
