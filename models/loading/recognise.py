@@ -65,6 +65,7 @@ _IMAGE: Final = "img_in.weight"
 _TOKENS: Final = "token_embedding.weight"
 _CLIP_H: Final = "text_model.encoder.layers.22.mlp.fc1.weight"
 _LORA: Final = "which is added to a model by LoraLoader or LoraLoaderModelOnly"
+_UPSCALER: Final = "which UpscaleModelLoader reads, in the folder upscale_models"
 _ENCODER: Final = "a text encoder that no family of models here reads (yet)"
 KNOWN: Final = (
     # Additions to models.
@@ -173,13 +174,15 @@ KNOWN: Final = (
     Known("CLIP-G", ("text_model.encoder.layers.31.mlp.fc1.weight",), says=_ENCODER),
     Known("CLIP-H", (_CLIP_H,), {_CLIP_H: (1, 1024)}, says=_ENCODER),
     Known("a BERT", ("bert.embeddings.word_embeddings.weight",), says=_ENCODER),
-    # Pictures made larger.
-    Known("an upscaler (ESRGAN)", ("model.1.sub.0.RDB1.conv1.0.weight",)),
-    Known("an upscaler (ESRGAN)", ("conv_first.weight", "*rdb1.conv1.weight")),
-    Known("an upscaler (ESRGAN)", ("conv_first.weight", "*RDB1.conv1.weight")),
-    Known("an upscaler (SwinIR, HAT or their like)", ("conv_first.weight", "*residual_group.blocks.0.")),
-    Known("an upscaler (Real-ESRGAN compact)", ("body.0.weight", "body.1.weight", "body.2.weight")),
-    Known("an upscaler (SPAN)", ("conv_1.sk.weight",)),
+    # Upscalers.
+    Known("an upscaler (ESRGAN)", ("model.1.sub.0.RDB1.conv1.0.weight",), says=_UPSCALER),
+    Known("an upscaler (ESRGAN)", ("conv_first.weight", "*rdb1.conv1.weight"), says=_UPSCALER),
+    Known("an upscaler (ESRGAN)", ("conv_first.weight", "*RDB1.conv1.weight"), says=_UPSCALER),
+    Known(
+        "an upscaler (SwinIR, HAT or their like)", ("conv_first.weight", "*residual_group.blocks.0."), says=_UPSCALER
+    ),
+    Known("an upscaler (Real-ESRGAN compact)", ("body.0.weight", "body.1.weight", "body.2.weight"), says=_UPSCALER),
+    Known("an upscaler (SPAN)", ("conv_1.sk.weight",), says=_UPSCALER),
 )
 """The first that fits counts."""
 

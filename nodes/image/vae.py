@@ -75,6 +75,38 @@ def vae_encode(pixels: Image, vae: ModelVae, ctx: RunContext) -> Latent:
     return {"samples": vae.encode(cropped, ctx.warn)}
 
 
+@node("VAEEncodeTiled", category="latent", title="VAE Encode (Tiled)")
+def vae_encode_tiled(
+    pixels: Image,
+    vae: ModelVae,
+    ctx: RunContext,
+    tile_size: Annotated[int, Ge(64), Le(4096), MultipleOf(64)] = 512,
+    overlap: Overlap = 64,
+    temporal_size: Frames = 64,
+    temporal_overlap: FrameOverlap = 8,
+) -> Generator[NodeEvent, None, Latent]:
+    """Encode images in overlapping tiles, which takes less memory. Sides are cropped as in VAEEncode.
+
+    Args:
+        pixels: Images; only the first three channels are used.
+        tile_size: Side of a tile in pixels.
+        overlap: Overlap of tiles in pixels; at most a quarter of a tile.
+        temporal_size: Not used: a video is encoded at its whole length.
+        temporal_overlap: Not used.
+    """
+    from pipegraph.models.vae.image import fit_to_grid
+    from pipegraph.models.vae.tiled import encode_tiled
+
+    fitted = fit_to_grid(pixels[..., :3], vae.latent.downscale)
+    if fitted.shape != pixels[..., :3].shape:
+        ctx.warn(f"{pixels.shape[2]}x{pixels.shape[1]} cut to {fitted.shape[2]}x{fitted.shape[1]}")
+    if overlap > tile_size // 4:
+        ctx.warn(f"overlap {overlap} is more than a quarter of tile_size {tile_size}; {tile_size // 4} is used")
+    steps = encode_tiled(vae, fitted, tile_size, min(overlap, tile_size // 4), ctx.warn)
+    samples = yield from converted(steps, lambda step: Progress(*step, "tile"))
+    return {"samples": samples}
+
+
 @node("VAEDecodeAudio", category="latent/audio", title="VAE Decode Audio")
 def vae_decode_audio(samples: Latent, vae: Vae) -> Audio:
     """Decode latents to audio; from a joint latent of video and audio, the audio.

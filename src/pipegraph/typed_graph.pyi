@@ -517,6 +517,8 @@ class _VAEDecodeVideo(Node, Output[L['VIDEO']]):
     VIDEO: Output[L['VIDEO']]
 class _VAEEncode(Node, Output[L['LATENT']]):
     LATENT: Output[L['LATENT']]
+class _VAEEncodeTiled(Node, Output[L['LATENT']]):
+    LATENT: Output[L['LATENT']]
 class _VAELoader(Node, Output[L['VAE']]):
     VAE: Output[L['VAE']]
 class _Wan22FunControlToVideo(Node):
@@ -4475,6 +4477,28 @@ class Graph(Builder):
         Args:
             pixels: The images; only the first three channels are used.
             vae: The model's VAE.
+        """
+    def VAEEncodeTiled(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        pixels: Output[L['IMAGE']] | Input,
+        vae: Output[L['VAE']] | Input,
+        tile_size: int | Output[L['INT']] | Input = ...,
+        overlap: int | Output[L['INT']] | Input = ...,
+        temporal_size: int | Output[L['INT']] | Input = ...,
+        temporal_overlap: int | Output[L['INT']] | Input = ...,
+    ) -> _VAEEncodeTiled:
+        """Encode images in overlapping tiles, which takes less memory. Sides are cropped as in VAEEncode.
+
+        Args:
+            pixels: Images; only the first three channels are used.
+            vae: The model's VAE.
+            tile_size: Side of a tile in pixels.
+            overlap: Overlap of tiles in pixels; at most a quarter of a tile.
+            temporal_size: Not used: a video is encoded at its whole length.
+            temporal_overlap: Not used.
         """
     def VAELoader(
         self,
