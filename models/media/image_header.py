@@ -178,19 +178,21 @@ def _avif(source: Source) -> Header:
 
 
 def _exr(source: Source) -> Header:
-    """OpenEXR File Layout: the data window says which pixels there are; of several parts the first counts."""
-    header, packing, end = Header("EXR", bits=32), 0, 8
+    """OpenEXR File Layout: one window has pixels, another is shown; the larger of both, of the first part."""
+    header, packing, lines, end = Header("EXR", bits=32), 0, 0, 8
     for kind, value in exr_attributes(source):
         end = value.stop
-        if kind == b"box2i dataWindow" and value.stop - value.start == 16:
+        if kind in (b"box2i dataWindow", b"box2i displayWindow") and value.stop - value.start == 16:
             left, top, right, bottom = struct.unpack("<4i", source.read(value.start, 16).ljust(16, b"\0"))
-            header = header._replace(width=max(0, right - left + 1), height=max(0, bottom - top + 1))
+            width, height = max(0, right - left + 1), max(0, bottom - top + 1)
+            lines = height if b"data" in kind else lines
+            header = header._replace(width=max(header.width, width), height=max(header.height, height))
         elif kind == b"compression compression":
             packing = source.number(value.start, 1)
     plain = not int.from_bytes(source.read(4, 4), "little") & _EXR_OTHERS
-    if not plain or packing >= len(_EXR_LINES) or not header.height:
+    if not plain or packing >= len(_EXR_LINES) or not lines:
         return header
-    table, blocks = end + 1, -(-header.height // _EXR_LINES[packing])
+    table, blocks = end + 1, -(-lines // _EXR_LINES[packing])
     last = int.from_bytes(source.read(table + 8 * (blocks - 1), 8), "little")
     size = int.from_bytes(source.read(last + 4, 4).ljust(4, b"\xff"), "little")
     return header._replace(cut=last < table or last + 8 + size > source.size)

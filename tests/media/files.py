@@ -16,6 +16,7 @@ import torch
 from PIL import Image, PngImagePlugin, features
 
 from pipegraph.models.media.animated import write_animation
+from pipegraph.models.media.image_write import encode
 from pipegraph.models.media.video import Audio, TensorFrames, Video
 from pipegraph.models.media.video_write import Target, write_video
 
@@ -70,6 +71,10 @@ def pictures() -> Iterator[tuple[str, bytes]]:
     deep = rng.integers(0, 65536, (HEIGHT, WIDTH, 4), np.uint16)
     yield ".png", deep_png(deep, 6)
     yield ".png", deep_png(deep[..., :1], 0, (b"tRNS", struct.pack(">H", 9)))
+    floats = torch.from_numpy(deep.astype(np.float32) / 65535)
+    for kind, depth in (("exr", 32), ("tiff", 16), ("tiff", 32), ("avif", 8)):
+        if kind != "avif" or features.check("avif"):
+            yield f".{kind}", encode(floats, kind, {"prompt": GRAPH}, print, depth)
 
 
 def video(channels: int = 3) -> Video:

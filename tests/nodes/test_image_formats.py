@@ -173,6 +173,11 @@ def test_exr_holds_linear_light_and_what_lies_outside(tmp_path: Path, again: Any
     (inputs / "cut.exr").write_bytes(hlg[:-10])
     with pytest.raises(ValueError, match=r"cut\.exr is cut off: it is an EXR picture"):
         load_image("cut.exr", told)
+    window = hlg.index(b"displayWindow\0box2i\0") + len(b"displayWindow\0box2i\0") + 4
+    huge = hlg[:window] + struct.pack("<4i", 0, 0, 99_999, 99_999) + hlg[window + 16 :]
+    (inputs / "huge.exr").write_bytes(huge)
+    with pytest.raises(ValueError, match=r"huge\.exr is too large: it has 100000x100000 pixels"):
+        load_image("huge.exr", told)
     (inputs / "nan.exr").write_bytes(to_exr(np.full((2, 2, 3), np.nan, np.float32)))
     with pytest.raises(ValueError, match="values that are not finite"):
         load_image("nan.exr", told)
