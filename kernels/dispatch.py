@@ -311,7 +311,7 @@ def _explain(op: str, device: str, dtype: str) -> Iterator[Report]:
 def _environment() -> dict[str, str]:
     chosen = parse(os.environ.get(VARIABLE, ""))
     for op, name in chosen.items():
-        _known(op, name)
+        _known(op, name.removesuffix("?"))
     return chosen
 
 

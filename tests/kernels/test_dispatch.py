@@ -161,6 +161,7 @@ def test_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     with noting() as calls:
         attention(Q, Q, Q)
     assert calls == {"attention": {"reference"}}
+    assert explained("attention=reference?") == [("reference", "asked for by PIPEGRAPH_KERNELS")]
     with pytest.raises(KernelError, match="did you mean `reference`"):
         explained("attention=refrence")
     assert explained("")[0][0] == "torch"
