@@ -63,6 +63,8 @@ class Entry:
     seed_inputs: frozenset[str] = field(init=False)
     ordered: bool = field(init=False)
     """Has an input that must not be less than another."""
+    formerly: Mapping[str, str] = field(init=False)
+    """Older names of inputs -> their names."""
     under: Mapping[str, Under] = field(init=False)
     """Inputs that exist only for some values of another input."""
     slots: tuple[Slot, ...] = field(init=False)
@@ -85,6 +87,7 @@ class Entry:
         put(self, "ordered", any(p.not_below is not None for p in ports))
         slots = [_slot(p) for p in ports if p.type in TYPES and not (p.grows or p.extra)]
         put(self, "slots", (*slots, *_ignored(self.spec.ignores)))
+        put(self, "formerly", {p.formerly.name: p.name for p in ports if p.formerly})
         put(self, "under", {p.name: p.under for p in ports if p.under})
 
 

@@ -85,6 +85,7 @@ class NodeCheck:
             if use.type:  # else it was reported when the file was read
                 self.unknown_node(use)
             return
+        use = self.renamed(use, entry)
         ports = entry.spec.inputs
         values, links = self.given_inputs(use, entry)
         if not entry.required <= use.inputs.keys():
@@ -110,6 +111,17 @@ class NodeCheck:
             values = {name: values[name] for name in ports if name in values}
         ordered = [links[name] for name in ports if name in links] if len(links) > 1 else [*links.values()]
         self.checked[use.id] = CheckedNode(use.id, use.title or entry.spec.title, entry, values, ordered, files)
+
+    def renamed(self, use: NodeUse, entry: Entry) -> NodeUse:
+        """The node with today's names of inputs that an older graph names as they were; a new name wins."""
+        if not entry.formerly or entry.formerly.keys().isdisjoint(use.inputs):
+            return use
+        names = {name: entry.formerly.get(name, name) for name in use.inputs}
+        inputs = {new: use.inputs[name] for name, new in names.items() if name == new or new not in use.inputs}
+        for name, new in names.items():
+            if (use.id, name) in self.texts:  # given by the call
+                self.texts[use.id, new] = inputs[new] = use.inputs[name]
+        return use._replace(inputs=inputs)
 
     def given_inputs(self, use: NodeUse, entry: Entry) -> tuple[dict[str, Any], dict[str, tuple[str, str, int]]]:
         """The node's literal inputs, defaults included, and its links."""

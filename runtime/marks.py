@@ -83,6 +83,13 @@ class Grows:
 
 
 @dataclass(frozen=True, slots=True)
+class Formerly:
+    """The name that the input has in older graphs, which are still read."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """A linked input that needs an ability of the model: its loader's ``recommend`` says ``ability: True``."""
 

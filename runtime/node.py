@@ -34,6 +34,7 @@ from .marks import (
     Extra,
     FileInput,
     FileName,
+    Formerly,
     Grows,
     Multiline,
     Needs,
@@ -48,10 +49,10 @@ from .spec import MISSING, PLAIN_TYPES, Effect, Lazy, Linked, NodeSpec, Port, Ru
 from .yields import NodeEvent, Preview, Progress, Saved, Text, Token
 
 __all__ = [
-    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Doc", "Effect", "Extra", "FileInput", "FileName",
-    "Grows", "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow", "OneMoreThan", "Port",
-    "Preview", "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under", "Wire", "broken_limit",
-    "is_outputs", "node", "outputs",
+    "MISSING", "PLAIN_TYPES", "Auto", "Choices", "DeclarationError", "Doc", "Effect", "Extra", "FileInput",
+    "FileName", "Formerly", "Grows", "Lazy", "Linked", "Multiline", "Needs", "NodeEvent", "NodeSpec", "NotBelow",
+    "OneMoreThan", "Port", "Preview", "Progress", "RunContext", "Saved", "Seed", "Step", "Text", "Token", "Under",
+    "Wire", "broken_limit", "is_outputs", "node", "outputs",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -273,8 +274,8 @@ def _facts(mark: Any) -> dict[str, Any]:
             return {"not_below": mark.input}
         case Seed():
             return {"seed": True}
-        case Under():
-            return {"under": mark}
+        case Under() | Formerly():
+            return {type(mark).__name__.lower(): mark}
         case Grows():
             return {"grows": mark, "nullable": True}
         case Needs():

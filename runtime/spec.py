@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from .marks import FileInput, FileName, Grows, Needs, Under
+from .marks import FileInput, FileName, Formerly, Grows, Needs, Under
 
 T_co = TypeVar("T_co", covariant=True)
 Effect = Literal["pure", "random", "writes", "volatile"]
@@ -125,6 +125,7 @@ class Port:
     lazy: bool = False
     nullable: bool = False
     under: Under | None = None
+    formerly: Formerly | None = None
     grows: Grows | None = None
     needs: Needs | None = None
 

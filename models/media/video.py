@@ -116,6 +116,8 @@ class Video:
     fps: Fraction
     audio: Callable[[], Audio | None] = field(default=silent, repr=False)
     """Reads the sound; of a file only when it is asked for."""
+    codec: str = ""
+    """The codec to save it with, where the one who saves leaves it open."""
 
     @property
     def seconds(self) -> Fraction:

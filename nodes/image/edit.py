@@ -218,16 +218,19 @@ def image_batch(image1: Image, image2: Image) -> Image:
 
 @node("ImageFromBatch", category="image/batch")
 def image_from_batch(
-    image: Image, batch_index: Annotated[int, Ge(0), Le(4095)] = 0, length: Annotated[int, Ge(1), Le(4096)] = 1
+    image: Image,
+    batch_index: Annotated[int, Ge(-16384), Le(16384)] = 0,
+    length: Annotated[int, Ge(1), Le(16384)] = 1,
 ) -> Image:
     """Take images out of a batch.
 
     Args:
         image: The batch.
-        batch_index: First image to take, counted from 0; at most the last one.
+        batch_index: First image to take, counted from 0, or from the end if negative; within the batch.
         length: Number of images, at most up to the end of the batch.
     """
-    start = min(batch_index, image.shape[0] - 1)
+    count = image.shape[0]
+    start = max(0, count + batch_index) if batch_index < 0 else min(batch_index, count - 1)
     return image[start : start + length]
 
 

@@ -30,12 +30,12 @@ FRAMES = 24
 
 @outputs
 class Generated:
-    """Text, finish reason (`stop`, `length`, `constraint`), whether it is complete, whether it starts in thinking."""
+    """Answer, thinking before it, finish reason (`stop`, `length`, `constraint`), whether the reply is complete."""
 
     generated_text: str
+    thinking: str
     finish: str
     valid: bool
-    thinking_begun: bool
 
 
 @node("TextGenerate", category="llm", title="Generate Text", effect="random")
@@ -90,6 +90,7 @@ def text_generate(
         grammar: Grammar that the answer follows.
         when_cut: What to do if the limit cuts an answer that has to follow a grammar.
     """
+    from pipegraph.models.llm.chat.reply import split_thinking
     from pipegraph.models.llm.chat.template import can_switch_thinking
     from pipegraph.models.llm.decode.decode import decode
     from pipegraph.models.llm.decode.prefill import prefill
@@ -126,7 +127,8 @@ def text_generate(
     steps = decode(llm, prefilled, params, constraint=constraint, stopper=stopper, go_on=False)
     reply = yield from decoding(converted(steps, lambda event: event, around), kernels)
     outputs = replied(ctx, reply, constraint, when_cut, kernels, max_length)
-    return Generated(outputs.text, outputs.finish, outputs.valid, thinking_begun)
+    thought, answer = split_thinking(outputs.text, inside=thinking_begun)
+    return Generated(answer, thought, outputs.finish, outputs.valid)
 
 
 def _shown(image: Any, video: Any) -> list[Any]:

@@ -49,7 +49,9 @@ NetworkName = Annotated[str, FileInput(_network_files, lambda: paths.names("diff
 EncoderName = Annotated[str, FileInput(_encoder_files, lambda: paths.names("text_encoders"))]
 VaeName = Annotated[str, FileInput(_vae_files, lambda: paths.names("vae"))]
 ControlNetName = Annotated[str, FileInput(_control_files, lambda: paths.names("controlnet"))]
-FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *TEXT_FAMILIES])])]
+BY_CONTENT = "stable_diffusion"
+"""The type that ComfyUI's loader begins with: it says nothing of a language model, whose file says what it is."""
+FamilyName = Annotated[str, Choices(lambda: [*dict.fromkeys([*FAMILIES, *TEXT_FAMILIES, BY_CONTENT])])]
 
 
 def _place(ctx: RunContext, device: str = "default", quantize: str = "") -> Place:
@@ -165,9 +167,23 @@ def load_clip(
     from pipegraph.models.checkpoints.load import load_text_encoders
 
     with loading(ctx):
-        clip = load_text_encoders(type, [clip_name], _place(ctx, device))
+        clip = load_text_encoders(_family_of(type, clip_name, ctx), [clip_name], _place(ctx, device))
     _note_weights(ctx, clip=clip)
     return clip
+
+
+def _family_of(type: str, name: str, ctx: RunContext) -> str:
+    """The family whose text encoder a file is: that of the type, or one that reads this language model."""
+    kind, family = language.kind_of(paths.resolve("text_encoders", name)), TEXT_FAMILIES.get(type)
+    if family and (not kind or any(kind in facts.models for facts in family.language)):
+        return type
+    others = [other.id for other in TEXT_FAMILIES.values() if any(kind in facts.models for facts in other.language)]
+    if not others:
+        if family:
+            return type  # loading says what the family takes
+        raise ValueError(f"type {type} does not say what {name} is for: give the type of its family")
+    ctx.warn(f"{name} is a {kind}, which type {type} does not read: it is read as type {others[0]} does")
+    return others[0]
 
 
 @node("DualCLIPLoader", category="loaders", title="Load two text encoders")

@@ -12,15 +12,18 @@ from ..wire import Any_
 
 
 @node("ComfySwitchNode", category="logic", title="Switch", output="output")
-def switch_node(switch: bool, on_false: Lazy[Any_], on_true: Lazy[Any_]) -> Any_:
-    """Output one of two inputs; only that input is computed.
+def switch_node(switch: bool, on_false: Lazy[Any_] | None = None, on_true: Lazy[Any_] | None = None) -> Any_:
+    """Output one of two inputs; only that input is computed. One that is not connected gives the other.
 
     Args:
         switch: Which input.
         on_false: Output if switch is false.
         on_true: Output if switch is true.
     """
-    return (on_true if switch else on_false).get()
+    for branch in (on_true, on_false) if switch else (on_false, on_true):
+        if branch is not None and (value := branch.get()) is not None:
+            return value
+    raise ValueError("neither on_true nor on_false is connected")
 
 
 @node("PreviewAny", category="utils", title="Preview as Text", effect="writes", output_node=True)

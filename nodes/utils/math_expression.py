@@ -1,7 +1,8 @@
 """Evaluate arithmetic expressions; they are parsed, never run as Python.
 
-Numbers, the inputs' names, ``+ - * / // % **``, comparisons, ``and or not``, ``x if c else y`` and the functions below;
-``values`` is a list of all inputs. Integers stay integers. Numbers with more bits than a FLOAT can hold are an error.
+Numbers, the inputs' names, ``+ - * / // % **``, ``& | ^ ~ << >>``, comparisons, ``and or not``, ``x if c else y`` and
+the functions below; ``values`` is a list of all inputs. Integers stay integers. Numbers with more bits than a FLOAT can
+hold are an error.
 """
 
 from __future__ import annotations
@@ -34,11 +35,18 @@ def _power(base: Any, exponent: Any) -> Any:
     return operator.pow(base, exponent)
 
 
+def _shift(number: Any, bits: Any) -> Any:
+    if isinstance(number, int) and isinstance(bits, int) and bits > 2 * _BITS:
+        raise OverflowError
+    return operator.lshift(number, bits)
+
+
 _OPERATORS: Final[dict[type, Callable[..., Any]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg,
     ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
-    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.Invert: operator.invert, ast.LShift: _shift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": _sum, "min": min, "max": max, "abs": abs, "round": round, "pow": _power, "sqrt": math.sqrt,

@@ -14,7 +14,18 @@ from pipegraph.generators import converted
 from pipegraph.models import paths
 from pipegraph.models.media.check import video_fault
 from pipegraph.models.media.formats import CODECS, PICTURES, unfit
-from pipegraph.runtime.node import FileInput, Linked, NodeEvent, Progress, RunContext, Saved, Step, node
+from pipegraph.runtime.node import (
+    FileInput,
+    Formerly,
+    Linked,
+    NodeEvent,
+    Progress,
+    RunContext,
+    Saved,
+    Step,
+    Under,
+    node,
+)
 
 from ..image.files import NamePrefix, _file_name, input_file, write_pictures
 from ..wire import Image, Video
@@ -56,24 +67,32 @@ def load_video(file: InputVideo, ctx: RunContext) -> Video:
     return video
 
 
+_FORMATS: Final = ("auto", "mp4", "webm", "mkv", "mov", "gif", "webp", "apng", "png")
+_CRF: Final = {"h264": 51, "av1": 63}
+"""Greatest value of crf, by codec."""
+
+
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    """Report a codec that the format cannot hold or that cannot take the frame rate."""
-    format, codec = values.get("format", "auto"), values.get("codec", "auto")
+    """Report a codec that the format cannot hold or that cannot take the frame rate, and a crf it does not know."""
+    format, codec = values.get("format", "auto"), values.get("format.codec", "auto")
     if format != "auto" and (why := unfit(format, codec)):
-        yield "codec", f"{why}; auto takes its usual codec"
+        yield "format.codec", f"{why}; auto takes its usual codec"
+    crf, encoding = values.get("format.codec.encoding.crf", 0), values.get("format.codec.encoding")
+    if encoding == "re-encode" and codec in _CRF and isinstance(crf, int | float) and crf > _CRF[codec]:
+        yield "format.codec.encoding.crf", f"crf of {codec} is at most {_CRF[codec]}"
     source, literals = linked.get("video", ("", {}))
     if source == "CreateVideo":
-        yield from _too_fast(codec, literals.get("fps"))
+        yield from _too_fast("format.codec", codec, literals.get("fps"))
 
 
 def _check_webm(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
-    return _too_fast(values.get("codec"), values.get("fps"))
+    return _too_fast("codec", values.get("codec"), values.get("fps"))
 
 
-def _too_fast(codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
+def _too_fast(port: str, codec: Any, fps: Any) -> Iterable[tuple[str, str]]:
     """Report a codec that cannot take a frame rate; nothing if codec or rate is unknown."""
     if codec in CODECS and isinstance(fps, int | float) and (why := CODECS[codec].too_fast(fps)):
-        yield "codec", f"{codec} cannot take this frame rate: {why}"
+        yield port, f"{codec} cannot take this frame rate: {why}"
 
 
 @node(
@@ -90,7 +109,11 @@ def save_video(
     ctx: RunContext,
     filename_prefix: NamePrefix = "video/ComfyUI",
     format: Literal["auto", "mp4", "webm", "mkv", "mov", "gif", "webp", "apng", "png"] = "auto",
-    codec: Literal["auto", "h264", "h265", "av1", "vp9", "prores", "ffv1"] = "auto",
+    codec: Annotated[
+        Literal["auto", "h264", "h265", "av1", "vp9", "prores", "ffv1"], Under("format", *_FORMATS), Formerly("codec")
+    ] = "auto",
+    encoding: Annotated[Literal["auto", "re-encode"], Under("format.codec", *_CRF)] = "auto",
+    crf: Annotated[float, Ge(0), Le(63), Step(1), Under("format.codec.encoding", "re-encode")] = 23.0,
 ) -> Generator[NodeEvent, None, Video]:
     """Save a video with the graph embedded; frames are encoded one by one.
 
@@ -102,6 +125,8 @@ def save_video(
         video: The video.
         format: auto: mp4, or the usual format of the codec; png: one file per frame.
         codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
+        encoding: auto: the usual quality; re-encode: with crf. Frames are always encoded anew.
+        crf: Quality: lower is better, and a larger file; at most 51 with h264.
     """
     if format in PICTURES:
         if why := unfit(format, codec):
@@ -118,7 +143,9 @@ def save_video(
     else:
         from pipegraph.models.media.video_write import Target
 
-        yield from _save(video, ctx, filename_prefix, Target.of(format, codec, ctx.warn))
+        chosen = video.codec if codec == "auto" and video.codec else codec
+        quality = {"crf": f"{crf:g}"} if encoding == "re-encode" and codec in _CRF else {}
+        yield from _save(video, ctx, filename_prefix, Target.of(format, chosen, ctx.warn), **quality)
     return video
 
 

@@ -92,7 +92,7 @@ def text_generate_ltx2_prompt(
         ctx, clip, asked, image, video, audio, max_length, sampling_mode, temperature, top_k, top_p, min_p,
         repetition_penalty, seed, presence_penalty, thinking, use_default_template, system,
     )  # fmt: skip
-    written = parse_reply(generated.generated_text, thinking=generated.thinking_begun).answer
+    written = parse_reply(generated.generated_text).answer
     if not written:
         ctx.warn("the model wrote nothing: the request is the prompt")
     return written or prompt

@@ -172,19 +172,27 @@ def test_replies_that_keep_to_a_form() -> None:
 
 
 def test_thinking_that_the_template_begins_and_types_of_a_tool(tmp_path: Path) -> None:
-    """ChatTemplate and TextGenerate tell ParseReply that thinking is begun; its tools say the types of arguments."""
+    """ChatTemplate says to ParseReply that thinking is begun; its tools say the types of arguments.
+
+    TextGenerate parts thinking from the answer itself.
+    """
     tools = json.dumps([{"name": "f", "parameters": {"type": "object", "properties": {"zip": {"type": "string"}}}}])
     reply = "hm</think><tool_call><function=f><parameter=zip>123</parameter></function></tool_call>"
     template = tmp_path / "models" / "llm" / "tiny" / "chat_template.jinja"
     for end, begun in (("<think>\n", True), ("", False)):
         template.write_text("{{ tools | tojson if tools else '' }}{{ messages[0].content }}" + end)
         result = graph(
-            {"begun": ["one", "thinking_begun"], "thinking": ["parsed", "thinking"], "calls": ["parsed", "tool_calls"]},
+            {
+                "said": ["one", "generated_text"],
+                "thought": ["one", "thinking"],
+                "thinking": ["parsed", "thinking"],
+                "calls": ["parsed", "tool_calls"],
+            },
             chat=("ChatTemplate", {"llm": LLM, "message": "hi", "tools": tools}),
             one=("TextGenerate", {"clip": LLM, "prompt": "hi", "max_length": 1}),
             parsed=("ParseReply", {"text": reply, "tools": tools, "thinking_begun": ["chat", "thinking_begun"]}),
         ).run()
-        assert result["begun"] is begun
+        assert bool(result["thought"]) is begun and bool(result["said"]) is not begun  # a token, without an end
         assert result["thinking"] == ("hm" if begun else "")
         assert json.loads(result["calls"]) == [{"name": "f", "arguments": {"zip": "123"}}]
 

@@ -70,7 +70,6 @@ def test_three_types() -> None:
         "open(a)",
         "x for x in a",
         "a @ b",
-        "a << b",
         "sum(values=1)",
         "a b",
         "",

@@ -146,7 +146,7 @@ def test_a_codec_that_does_not_fit_is_told_before_anything_runs(format: str, cod
     with pytest.raises(GraphError) as caught:
         check(graph, catalog)
     [problem] = caught.value.problems
-    assert (problem.node, problem.input, problem.got) == ("2", "codec", repr(codec))
+    assert (problem.node, problem.input, problem.got) == ("2", "format.codec", repr(codec))
     assert told in problem.message
 
 
@@ -168,7 +168,7 @@ def test_a_rate_beyond_a_codec_is_refused_before_anything_runs(codec: str, fps: 
         return
     with pytest.raises(GraphError) as caught:
         check(load(document), catalog)
-    assert [(p.node, p.input) for p in caught.value.problems] == [("mp4", "codec"), ("webm", "codec")]
+    assert [(p.node, p.input) for p in caught.value.problems] == [("mp4", "format.codec"), ("webm", "codec")]
     assert all("up to 240 frames a second, not 300" in p.message for p in caught.value.problems)
 
 

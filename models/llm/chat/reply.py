@@ -62,6 +62,18 @@ def parse_reply(text: str, *, thinking: bool = False, tools: Sequence[Mapping[st
     return ParsedReply(_without(text, thought, [] if outer else inner), said, calls, tuple(problems))
 
 
+def split_thinking(text: str, *, inside: bool = False) -> tuple[str, str]:
+    """The thinking and the answer of a reply, which keeps its calls of tools.
+
+    Args:
+        text: What the model wrote.
+        inside: The prompt ended inside thinking, so all is thinking if no end of it comes.
+    """
+    called = [place for place in find_calls(text, ()) if place.calls]
+    thought, answer, _ = _thinking(text, inside, called)
+    return text[thought].strip(), text[answer].strip() if thought.stop else text
+
+
 def _thinking(text: str, inside: bool, called: Sequence[Place]) -> tuple[slice, slice, list[str]]:
     """Where thinking is and where the answer, and problems."""
     begin = _BEGIN.match(text)
