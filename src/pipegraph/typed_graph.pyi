@@ -160,6 +160,8 @@ class _GetVideoComponents(Node):
     images: Output[L['IMAGE']]
     audio: Output[L['AUDIO']]
     fps: Output[L['FLOAT']]
+    bit_depth: Output[L['COMBO']]
+    color_space: Output[L['COMBO']]
 class _GrowMask(Node, Output[L['MASK']]):
     MASK: Output[L['MASK']]
 class _HunyuanVideo15ImageToVideo(Node):
@@ -485,9 +487,9 @@ class _TemporalScoreRescaling(Node, Output[L['MODEL']]):
     patched_model: Output[L['MODEL']]
 class _TextGenerate(Node):
     generated_text: Output[L['STRING']]
+    thinking: Output[L['STRING']]
     finish: Output[L['STRING']]
     valid: Output[L['BOOLEAN']]
-    thinking_begun: Output[L['BOOLEAN']]
 class _TextGenerateLTX2Prompt(Node, Output[L['STRING']]):
     generated_text: Output[L['STRING']]
 class _ThresholdMask(Node, Output[L['MASK']]):
@@ -1014,10 +1016,10 @@ class Graph(Builder):
         /,
         *,
         switch: bool | Output[L['BOOLEAN']] | Input,
-        on_false: Any | Output[Any] | Input,
-        on_true: Any | Output[Any] | Input,
+        on_false: Any | None | Output[Any] | Input = ...,
+        on_true: Any | None | Output[Any] | Input = ...,
     ) -> _ComfySwitchNode:
-        """Output one of two inputs; only that input is computed.
+        """Output one of two inputs; only that input is computed. One that is not connected gives the other.
 
         Args:
             switch: Which input.
@@ -1163,8 +1165,9 @@ class Graph(Builder):
         images: Output[L['IMAGE']] | Input,
         fps: float | L['auto'] | Output[L['FLOAT', 'INT']] | Input = ...,
         audio: None | Output[L['AUDIO']] | Input = ...,
-        bit_depth: int | str | Path | Output[L['INT', 'STRING', 'COMBO']] | Input = ...,
-        color_space: L['sRGB'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        bit_depth: L['auto', 8, 10] | Output[L['COMBO', 'STRING']] | Input = ...,
+        color_space: L['sRGB', 'HDR', 'HDR PQ'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        codec: L['none', 'auto', 'h264', 'av1'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _CreateVideo:
         """Create a video from images.
 
@@ -1173,7 +1176,8 @@ class Graph(Builder):
             fps: Frames a second; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
             audio: Audio; cut or padded with silence to the video's length when it is saved.
             bit_depth: Bits per channel: 8, or `auto`, which is 8.
-            color_space: Color space of the frames.
+            color_space: Color space of the frames; only sRGB is supported.
+            codec: Codec that SaveVideo takes where its own is `auto`; none and auto leave it to SaveVideo.
         """
     def CustomCombo(
         self,
@@ -1637,7 +1641,7 @@ class Graph(Builder):
         *,
         video: Output[L['VIDEO']] | Input,
     ) -> _GetVideoComponents:
-        """Split a video into all frames, audio and rate.
+        """Split a video into all frames, audio, rate, bits per channel (8) and color space (sRGB).
 
         Args:
             video: The video; with transparency, frames have four channels.
@@ -1824,7 +1828,7 @@ class Graph(Builder):
 
         Args:
             image: The batch.
-            batch_index: First image to take, counted from 0; at most the last one.
+            batch_index: First image to take, counted from 0, or from the end if negative; within the batch.
             length: Number of images, at most up to the end of the batch.
         """
     def ImageInvert(
@@ -3745,7 +3749,6 @@ class Graph(Builder):
         video: Output[L['VIDEO']] | Input,
         filename_prefix: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         format: L['auto', 'mp4', 'webm', 'mkv', 'mov', 'gif', 'webp', 'apng', 'png'] | Output[L['COMBO', 'STRING']] | Input = ...,
-        codec: L['auto', 'h264', 'h265', 'av1', 'vp9', 'prores', 'ffv1'] | Output[L['COMBO', 'STRING']] | Input = ...,
     ) -> _SaveVideo:
         """Save a video with the graph embedded; frames are encoded one by one.
 
@@ -3757,7 +3760,9 @@ class Graph(Builder):
             video: The video.
             filename_prefix: Start of the file name, as for SaveImage.
             format: auto: mp4, or the usual format of the codec; png: one file per frame.
-            codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
+            format.codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
+            format.codec.encoding: auto: the usual quality; re-encode: with crf. Frames are always encoded anew.
+            format.codec.encoding.crf: Quality: lower is better, and a larger file; at most 51 with h264.
         """
     def SaveWEBM(
         self,
