@@ -92,7 +92,7 @@ Config = Mapping[str, Any]
 class Layout:
     """One way in which files name the tensors of a network."""
 
-    here: Callable[[Pieces], bool]
+    matches: Callable[[Pieces], bool]
     """Whether these tensors are such a network's; only one layout of all networks may say so."""
     names: Naming = SAME
 
@@ -190,7 +190,7 @@ class Family(TextFamily):
     """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
     told so (its timestep is then [B, 1, T, H, W])."""
     joint: bool = False
-    """It makes clip and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
+    """It makes video and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
     reads: frozenset[str] = frozenset()
     """Optional latents of a CONDITIONING item that it takes: ``concat_latent_image``, ``reference_latents``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]

@@ -111,7 +111,7 @@ class Model:
     step_cache: StepCache | None = None
     """When steps of a run may be reused instead of computed."""
     begins_with: Tensor | None = None
-    """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its clips begin with."""
+    """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its videos begin with."""
 
     def with_sampling(self, sampling: ModelSampling) -> Model:
         """The same with other noise levels."""
@@ -166,8 +166,8 @@ class Model:
 
     def _prepare_control(self, control: Control, x: Tensor) -> PreparedControl:
         if control.net.family is not self.family:
-            wanted, got = self.family.title, control.net.family.title
-            raise ValueError(f"ControlNet {control.net.loaded.name} is for {got}, the model is {wanted}")
+            expected, actual = self.family.title, control.net.family.title
+            raise ValueError(f"ControlNet {control.net.loaded.name} is for {actual}, the model is {expected}")
         assert self.family.prepare_hint  # a family without has no ControlNets
         hint = control.net.loaded.inputs(_rows("hint pictures", self.family.prepare_hint(control, x), len(x)))
         start, end = self._sigma(control.start_percent), self._sigma(control.end_percent)
@@ -203,8 +203,10 @@ class Model:
         )
         with self.loaded.resident() as network, self._adapted():
             for members in groups.values():
-                found = self._predict_together(network, x, sigma, [prepared[i] for i in members], cached, reused=reused)
-                denoised.update(zip(members, torch.split(found, len(x)), strict=True))
+                predicted = self._predict_together(
+                    network, x, sigma, [prepared[i] for i in members], cached, reused=reused
+                )
+                denoised.update(zip(members, torch.split(predicted, len(x)), strict=True))
         if cached is not None and not reused:
             cached.end()
         return [denoised[i] for i in range(len(prepared))]
@@ -283,8 +285,8 @@ class Model:
         return active(self.loaded.network, self.loras)
 
 
-def _rows(what: str, tensor: Tensor, count: int) -> Tensor:
+def _rows(subject: str, tensor: Tensor, count: int) -> Tensor:
     """The tensor with ``count`` rows: one is shared by all."""
     if len(tensor) not in (1, count):
-        raise ValueError(f"{len(tensor)} {what} for {count} pictures: give one, or one for each")
+        raise ValueError(f"{len(tensor)} {subject} for {count} pictures: give one, or one for each")
     return tensor.expand(count, *tensor.shape[1:])

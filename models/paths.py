@@ -124,21 +124,21 @@ def _resolve(kind: str, name: str, allowed: Set[Path]) -> Path:
 
 def names(kind: str) -> list[str]:
     """Every name of this kind that :func:`resolve` finds, shipped ones first."""
-    found: dict[str, None] = {}
+    listing: dict[str, None] = {}
     for root in [root for root in _roots(kind) if root.listed]:
         listed = sorted(name for name in _listed(kind, root) if _is_open(kind, root, name))
-        found.update(dict.fromkeys(listed))
+        listing.update(dict.fromkeys(listed))
     if kind in _HUB_MARK:
-        found.update(dict.fromkeys(sorted(_hub_names(_HUB_MARK[kind]))))
-    return list(found)
+        listing.update(dict.fromkeys(sorted(_hub_names(_HUB_MARK[kind]))))
+    return list(listing)
 
 
 def model_roots() -> list[Path]:
     """Folders laid out as ComfyUI's ``models`` folder: those of ``PIPEGRAPH_MODELS``, then the user's data folder."""
     from platformdirs import user_data_path
 
-    given = [Path(p).expanduser() for p in os.environ.get("PIPEGRAPH_MODELS", "").split(os.pathsep) if p]
-    return [*given, user_data_path("pipegraph", appauthor=False) / "models"]
+    folders = [Path(p).expanduser() for p in os.environ.get("PIPEGRAPH_MODELS", "").split(os.pathsep) if p]
+    return [*folders, user_data_path("pipegraph", appauthor=False) / "models"]
 
 
 def hub_cache() -> Path:
@@ -218,8 +218,8 @@ def _inside(kind: str, path: Path, allowed: Set[Path]) -> bool:
 def _listed(kind: str, root: _Root) -> Iterator[str]:
     """Names below one root: safetensors files and diffusers folders, or media for ``input``."""
     for folder, subs, files in _walk(kind, root):
-        here = Path(folder).relative_to(root.folder).as_posix()
-        below = "" if here == "." else f"{here}/"
+        relative = Path(folder).relative_to(root.folder).as_posix()
+        below = "" if relative == "." else f"{relative}/"
         if kind == "input":
             yield from (root.prefix + below + f for f in files if Path(f).suffix.lower() in MEDIA)
         elif kind == "llm":
@@ -227,14 +227,14 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
                 subs[:] = []  # text encoders of a pipeline
             elif below and (is_llm(files) or ("card.json" in files and sum(f.endswith(".gguf") for f in files) == 1)):
                 subs[:] = []
-                yield root.prefix + here
+                yield root.prefix + relative
             else:
                 yield from (root.prefix + below + f for f in files if f.endswith(".gguf"))
         elif below and not {*INDEXES, "config.json"}.isdisjoint(files):
             subs[:] = []
             pipeline = not {*INDEXES}.isdisjoint(files)
             if kind not in ("loras", "controlnet") if pipeline else root.folder != EMBEDDED:
-                yield root.prefix + here
+                yield root.prefix + relative
         elif root.folder != EMBEDDED:
             yield from (root.prefix + below + f for f in files if f.endswith((".safetensors", ".gguf")))
 
@@ -244,17 +244,19 @@ def _walk(kind: str, root: _Root) -> Iterator[tuple[str, list[str], list[str]]]:
 
     Links are followed as far as :func:`resolve` does, after the folders themselves: a ring of links has an end.
     """
-    allowed, seen, starts = current().allowed, set[str](), [str(root.folder)]
+    allowed, visited, starts = current().allowed, set[str](), [str(root.folder)]
     while starts:
         start = starts.pop()
         if start != str(root.folder) and not _inside(kind, Path(os.path.realpath(start)), allowed):
             continue
         for folder, subs, files in os.walk(start):
             real = os.path.realpath(folder)
-            subs[:] = [] if real in seen or not root.deep else sorted(s for s in subs if not s.startswith((".", "__")))
-            if real in seen:
+            subs[:] = (
+                [] if real in visited or not root.deep else sorted(s for s in subs if not s.startswith((".", "__")))
+            )
+            if real in visited:
                 continue
-            seen.add(real)
+            visited.add(real)
             yield folder, subs, files
             starts += [path for sub in reversed(subs) if os.path.islink(path := os.path.join(folder, sub))]
 

@@ -48,7 +48,7 @@ _LEAST_BLOCK: Final = 16
 _FAST: Final = ("q8", "fp8", "fp8_e4m3fn_fast")
 
 
-def kept(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> str:
+def refusal(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> str:
     """Why a linear layer is not quantized; empty if it is.
 
     Args:
@@ -99,7 +99,7 @@ def choice(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], fo
     """
     if layer == OUTPUT and format in ("q8", "w4"):
         return "q8", "exact"
-    if not format or kept(fragile, layer, shape, format):
+    if not format or refusal(fragile, layer, shape, format):
         return "", ""
     return format, "fast" if format in _FAST else "exact"
 
@@ -111,9 +111,9 @@ def quantized(network: nn.Module, format: str, fragile: Sequence[str] | None = N
     """
     shared: dict[int, Any] = {id(t): t for t in (*network.parameters(), *network.buffers())}
     shared |= {id(w): w for m in network.modules() if (w := m.__dict__.get("weight")) is not None}
-    made = copy.deepcopy(network, shared)
+    copied = copy.deepcopy(network, shared)
     half = any(p.dtype == torch.float16 for p in network.parameters())
-    for name, layer in made.named_modules():
+    for name, layer in copied.named_modules():
         if not isinstance(layer, nn.Linear) or _is_packed(layer):
             continue
         if half and layer.weight.dtype == torch.float32:
@@ -121,8 +121,8 @@ def quantized(network: nn.Module, format: str, fragile: Sequence[str] | None = N
         kind, precision = choice(fragile, name, tuple(layer.weight.shape), format)
         if kind:
             KernelLinear.pack(layer, quantized_weight(layer.weight.detach(), kind), precision)
-    count_bytes(made)
-    return made
+    count_bytes(copied)
+    return copied
 
 
 def count_bytes(network: nn.Module) -> None:
@@ -135,30 +135,30 @@ def count_bytes(network: nn.Module) -> None:
 
 def formats(network: nn.Module) -> dict[str, list[str]]:
     """How the weights of a network's linear layers are kept: format -> names of layers."""
-    found: dict[str, list[str]] = {}
+    by_format: dict[str, list[str]] = {}
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear):
-            found.setdefault(_told(layer.weight), []).append(name)
-    return found
+            by_format.setdefault(_format_of(layer.weight), []).append(name)
+    return by_format
 
 
 def noted(networks: Mapping[str, nn.Module]) -> dict[str, dict[str, list[str]]]:
     """``formats`` of each network that has packed weights, for the run record."""
-    found = {name: formats(network) for name, network in networks.items()}
+    by_network = {name: formats(network) for name, network in networks.items()}
     packed = {name for name, network in networks.items() if any(_is_packed(m) for m in network.modules())}
-    return {name: told for name, told in found.items() if name in packed}
+    return {name: layers for name, layers in by_network.items() if name in packed}
 
 
-def summary(told: Mapping[str, Sequence[str]]) -> str:
+def summary(layers: Mapping[str, Sequence[str]]) -> str:
     """One line of what ``formats`` gave: how many layers in which format."""
-    return "; ".join(f"{format}: {len(names)} layers" for format, names in told.items())
+    return "; ".join(f"{format}: {len(names)} layers" for format, names in layers.items())
 
 
 def _is_packed(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Linear) and not isinstance(layer.weight, Tensor)
 
 
-def _told(weight: Any) -> str:
+def _format_of(weight: Any) -> str:
     if isinstance(weight, QWeight):
         turned = f", rotated by {weight.rotate}" if weight.rotate else ""
         return weight.format + (f", groups of {weight.group}" if weight.group else "") + turned

@@ -74,26 +74,26 @@ class Lora:
         if not (self.differences or self.tables) or not strength:
             return network
         packed = (module.__dict__.get("weight") for module in network.modules())
-        made = copy.deepcopy(network, {id(t): t for t in (*network.parameters(), *network.buffers(), *packed)})
+        patched = copy.deepcopy(network, {id(t): t for t in (*network.parameters(), *network.buffers(), *packed)})
         for name, difference in self.differences.items():
             path, _, leaf = name.rpartition(".")
-            module = made.get_submodule(path)
+            module = patched.get_submodule(path)
             old = module._parameters[leaf]
             assert old is not None
             new = old.float() + strength * difference.to(old.device, torch.float32)
             module._parameters[leaf] = nn.Parameter(new.to(old.dtype), requires_grad=False)
         for name, factors in self.tables.items():
-            table = made.get_parameter(name)
-            _replace(made, table, nn.Parameter(_added(table, factors, strength), requires_grad=False))
-        return made
+            table = patched.get_parameter(name)
+            _replace(patched, table, nn.Parameter(_added(table, factors, strength), requires_grad=False))
+        return patched
 
 
 def _added(table: Tensor, factors: Factors, strength: float) -> Tensor:
     """A table (V, K) with what a LoRA gives its rows, some at a time."""
-    made, down = table.detach().clone(), factors.down.to(table.device, torch.float32) * (factors.scale * strength)
-    for rows, up in zip(made.split(_ROWS), factors.up.split(_ROWS), strict=True):
+    total, down = table.detach().clone(), factors.down.to(table.device, torch.float32) * (factors.scale * strength)
+    for rows, up in zip(total.split(_ROWS), factors.up.split(_ROWS), strict=True):
         rows.copy_(rows.float() + up.to(table.device, torch.float32) @ down)
-    return made
+    return total
 
 
 def _replace(network: nn.Module, old: nn.Parameter, new: nn.Parameter) -> None:
@@ -122,9 +122,9 @@ class LoraFile:
         """For the run record: keys used and in all, layers by part, remarks."""
         layers = {part: len(lora.layers) for part, lora in self.loras.items()}
         whole = {part: n for part, lora in self.loras.items() if (n := len(lora.differences) + len(lora.tables))}
-        found = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers}
-        found |= {"notes": [*self.warnings, *self.remarks]}
-        return found | ({"differences": whole} if whole else {})
+        report = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers}
+        report |= {"notes": [*self.warnings, *self.remarks]}
+        return report | ({"differences": whole} if whole else {})
 
 
 def load_lora(path: Path, network: nn.Module, family: Family, *, allow_partial: bool = False) -> Lora:
@@ -226,8 +226,8 @@ class _Reading:
             self.aside[key.part] = self.aside.get(key.part, 0) + 1
         elif key.role in ("weight", "bias"):
             spelled = self.parameters[key.part]
-            if found := spelled.get(f"{key.layer}_{key.role}") or spelled.get(key.layer):
-                self.whole[name] = key.part, found
+            if layer_name := spelled.get(f"{key.layer}_{key.role}") or spelled.get(key.layer):
+                self.whole[name] = key.part, layer_name
             else:
                 self.unknown.append(name)
         elif key.layer not in self.known[key.part] and key.layer not in self.embeddings[key.part]:
@@ -286,8 +286,8 @@ class _Reading:
         for goal in goals:
             if goal.layer in self.layers[part]:
                 self.wrong.append(f"{roles['up']}: {goal.layer} is named twice, in different spellings")
-            mine = [up[s] for s in goal.rows]
-            self.layers[part][goal.layer] = Factors(down, mine[0] if len(mine) == 1 else torch.cat(mine), scale)
+            ups = [up[s] for s in goal.rows]
+            self.layers[part][goal.layer] = Factors(down, ups[0] if len(ups) == 1 else torch.cat(ups), scale)
         self.matched += len(roles)
 
     def _scale(self, part: str, layers: list[str], rank: int, alpha: Tensor | None) -> float:
@@ -353,18 +353,18 @@ def _combined(network: nn.Module, loras: tuple[tuple[Lora, float], ...]) -> dict
     """One low-rank side path a layer, on its device and in its dtype; made once and kept for the next steps."""
     first = next(network.parameters())
     key = (loras, first.device, first.dtype)
-    kept = _ready.setdefault(network, {})
-    if key not in kept:
+    cache = _ready.setdefault(network, {})
+    if key not in cache:
         parts: dict[str, list[tuple[Factors, float]]] = {}
         for lora, strength in loras:
             for layer, factors in lora.layers.items():
                 parts.setdefault(layer, []).append((factors, strength))
-        made = {network.get_submodule(name): _low_rank(network.get_submodule(name), f) for name, f in parts.items()}
-        while len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)), None)
-        kept[key] = made
-        return made
-    return kept[key]
+        paths = {network.get_submodule(name): _low_rank(network.get_submodule(name), f) for name, f in parts.items()}
+        while len(cache) >= _KEPT:
+            cache.pop(next(iter(cache)), None)
+        cache[key] = paths
+        return paths
+    return cache[key]
 
 
 def _low_rank(layer: nn.Module, parts: Sequence[tuple[Factors, float]]) -> LowRank:
@@ -394,9 +394,9 @@ def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _inputs(network: nn.Module, layer: str) -> int:
-    found = network.get_submodule(layer)
-    assert isinstance(found, nn.Linear)
-    return found.in_features
+    module = network.get_submodule(layer)
+    assert isinstance(module, nn.Linear)
+    return module.in_features
 
 
 def _matrix(t: Tensor) -> Tensor:

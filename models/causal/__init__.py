@@ -1,1 +1,1 @@
-"""Video models that make a clip chunk by chunk, each chunk seeing those before it through a memory."""
+"""Video models that make a video chunk by chunk, each chunk seeing those before it through a memory."""

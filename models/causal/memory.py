@@ -24,7 +24,7 @@ _THETA = 10_000.0
 
 
 class Memory:
-    """The memory of one clip. Inside ``seen()`` the network's calls in this thread are about its next frames."""
+    """The memory of one video. Inside ``seen()`` the network's calls in this thread are about its next frames."""
 
     def __init__(self, network: Any, rows: int, columns: int, frames: int, chunk: int, sink: int = 0) -> None:
         """An empty memory.
@@ -46,9 +46,9 @@ class Memory:
         self._texts: dict[Any, tuple[Tensor, Tensor]] = {}
         self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
-    def seen(self) -> AbstractContextManager[None]:
+    def attached(self) -> AbstractContextManager[None]:
         """Let the network see this memory, in this thread, and write the frames it is asked about behind it."""
-        return holding(_seen, self)
+        return holding(_active, self)
 
     def keep(self, frames: int) -> None:
         """Keep what the last call wrote, of so many latent frames; forget what leaves no room for the next chunk."""
@@ -59,10 +59,10 @@ class Memory:
         if lost <= 0:
             return
         tokens = self._rows * self._columns
-        start, kept = self._sink * tokens, (self._kept - lost) * tokens
+        start, filled = self._sink * tokens, (self._kept - lost) * tokens
         for pair in self._pictures.values():
             for store in pair:
-                store[:, start:kept] = store[:, start + lost * tokens : self._kept * tokens].clone()
+                store[:, start:filled] = store[:, start + lost * tokens : self._kept * tokens].clone()
         self._kept -= lost
 
     @property
@@ -78,11 +78,11 @@ class Memory:
             self._pictures[layer] = key.new_empty(shape), value.new_empty(shape)
         start = self._kept * tokens
         end = start + key.shape[2]
-        found = []
+        both = []
         for store, new in zip(self._pictures[layer], (key, value), strict=True):
             store[:, start:end] = new.transpose(1, 2)
-            found.append(store[:, :end].transpose(1, 2))
-        return found[0], found[1]
+            both.append(store[:, :end].transpose(1, 2))
+        return both[0], both[1]
 
     def text(self, layer: Any, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of the text, made once a layer."""
@@ -108,7 +108,7 @@ class Memory:
         return self._turns[place]
 
 
-_seen: ContextVar[Memory | None] = ContextVar("memory of a causal video network", default=None)
+_active: ContextVar[Memory | None] = ContextVar("memory of a causal video network", default=None)
 
 
 def _angles(size: int, start: int, count: int) -> Tensor:
@@ -133,7 +133,7 @@ def _attend(
     rotary_emb: Any = None,
 ) -> Tensor:
     """What a WanAttention computes, over the frames of the memory too: tokens [B, S, C] in and out."""
-    memory = _seen.get()
+    memory = _active.get()
     if memory is None:
         return usual(hidden_states, encoder_hidden_states, attention_mask, rotary_emb)
 
@@ -144,15 +144,15 @@ def _attend(
     q = heads(layer.norm_q(layer.to_q(hidden_states)))
     source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
 
-    def made() -> tuple[Tensor, Tensor]:
+    def project() -> tuple[Tensor, Tensor]:
         return heads(layer.norm_k(layer.to_k(source))), heads(layer.to_v(source))
 
     if encoder_hidden_states is None:
-        k, v = made()
+        k, v = project()
         q, k = qk_norm_rope(q, k, None, None, *memory.turns(q.shape[2], q.device), None, interleaved=True)
         k, v = memory.put(layer, k, v)
     else:
-        k, v = memory.text(layer, made)
+        k, v = memory.text(layer, project)
     y = attention(q, k, v).transpose(1, 2).flatten(2)
     out: Tensor = layer.to_out[1](layer.to_out[0](y.type_as(hidden_states)))
     return out

@@ -1,4 +1,4 @@
-"""Make a clip chunk by chunk with a causal video model: the sampler of Self Forcing (arXiv 2506.08009, algorithm 2).
+"""Make a video chunk by chunk with a causal video model: the sampler of Self Forcing (arXiv 2506.08009, algorithm 2).
 
 Each chunk goes from noise to the finished latent in few steps, every step a prediction that is noised again, and sees
 the memory of the chunks before. Then the network is asked once more about the finished chunk, at noise level 0, and
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How a clip is cut into chunks and what each of them sees; all in latent frames."""
+    """How a video is cut into chunks and what each of them sees; all in latent frames."""
 
     chunk: int
     window: int = 0
@@ -50,16 +50,16 @@ class Rollout:
         """The value on a SAMPLER wire."""
         return RolloutSampler("ar_video", self._run, blockwise=True, rollout=self)
 
-    def check(self, cells: int, given: int, latent: LatentFormat) -> None:
-        """ValueError if a clip of so many latent frames, the first of them given, cannot be made in these chunks."""
-        left = (cells - given) % self.chunk
+    def check(self, cells: int, first: int, latent: LatentFormat) -> None:
+        """ValueError if a video of so many latent frames, the first of them given, cannot be made in these chunks."""
+        left = (cells - first) % self.chunk
         if left:
-            lengths = [1 + latent.frames * (c - 1) for c in (cells - left, cells - left + self.chunk) if c > given]
+            lengths = [1 + latent.frames * (c - 1) for c in (cells - left, cells - left + self.chunk) if c > first]
             raise ValueError(
-                f"a clip of {1 + latent.frames * (cells - 1)} frames has {cells - given} latent frames to be made, "
+                f"a video of {1 + latent.frames * (cells - 1)} frames has {cells - first} latent frames to be made, "
                 f"which are no whole number of chunks of {self.chunk}: make it {' or '.join(map(str, lengths))} long"
             )
-        least = max(self.chunk + self.sink, given)
+        least = max(self.chunk + self.sink, first)
         if self.window and self.window < least:
             raise ValueError(
                 f"a window of {self.window} latent frames has no room for a chunk of {self.chunk} and {self.sink} that "
@@ -74,7 +74,7 @@ class Rollout:
         sigmas: Tensor,
         noise: StepNoise,
     ) -> Iterator[Part]:
-        """Make a clip of ``cells`` latent frames; yields after each step of each chunk.
+        """Make a video of ``cells`` latent frames; yields after each step of each chunk.
 
         Args:
             denoise: The model and what it is to follow: one conditioning and no guidance.
@@ -84,17 +84,17 @@ class Rollout:
             noise: Fresh noise.
         """
         first = begins_with(denoise.model, 1)
-        given = 0 if first is None else first.shape[2]
-        self.check(cells, given, denoise.model.latent)
+        known = 0 if first is None else first.shape[2]
+        self.check(cells, known, denoise.model.latent)
         if float(sigmas[-1]) != 0:
-            raise ValueError(f"a causal clip needs sigmas that end at 0, these end at {float(sigmas[-1]):.4g}")
-        chunks, memory = (cells - given) // self.chunk, None
+            raise ValueError(f"a causal video needs sigmas that end at 0, these end at {float(sigmas[-1]):.4g}")
+        chunks, memory = (cells - known) // self.chunk, None
         for number in range(chunks):
-            start = given + number * self.chunk
+            start = known + number * self.chunk
             x = state(start, start + self.chunk)
             if memory is None:
                 memory = self._memory(denoise, x, cells)
-                if given:
+                if known:
                     self._remember(memory, denoise, begins_with(denoise.model, len(x)))
             for step in lcm(_Seeing(denoise, memory), x, sigmas, noise):
                 done, total = number * step.total + step.done, chunks * step.total
@@ -105,14 +105,14 @@ class Rollout:
 
     def _run(self, denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
         if not isinstance(denoise, GuidedDenoiser):
-            raise ValueError("a causal model makes a clip from its beginning on: a noise mask cannot be used with it")
-        clip = torch.zeros_like(x)
+            raise ValueError("a causal model makes a video from its beginning on: a noise mask cannot be used with it")
+        latent = torch.zeros_like(x)
         if (first := begins_with(denoise.model, len(x))) is not None:
-            clip[:, :, : first.shape[2]] = first
+            latent[:, :, : first.shape[2]] = first
         for part in self.parts(denoise, x.shape[2], lambda a, b: x[:, :, a:b], sigmas, noise):
-            clip[:, :, part.start : part.start + self.chunk] = part.step.denoised
-            yield part.step._replace(denoised=clip)
-        return clip
+            latent[:, :, part.start : part.start + self.chunk] = part.step.denoised
+            yield part.step._replace(denoised=latent)
+        return latent
 
     def _memory(self, denoise: GuidedDenoiser, x: Tensor, cells: int) -> Memory:
         network: Any = denoise.model.loaded.network
@@ -123,10 +123,10 @@ class Rollout:
                 "for text to video (Self Forcing, CausVid, Causal Forcing)"
             )
         if getattr(network, "_parallel_config", None) is not None:
-            raise ValueError("a clip made chunk by chunk cannot be shared by several processes: leave out --parallel")
+            raise ValueError("a video made chunk by chunk cannot be shared by several processes: leave out --parallel")
         changes = (*denoise.model.patches, *denoise.model.guidance, denoise.model.step_cache)
         if names := ", ".join(type(change).__name__ for change in changes if change is not None):
-            raise ValueError(f"a clip made block by block cannot use {names}: give the sampler the model without it")
+            raise ValueError(f"a video made block by block cannot use {names}: give the sampler the model without it")
         entries = denoise.entries
         if len(entries) != 1 or entries[0].area is not None or entries[0].mask is not None or entries[0].controls:
             raise ValueError(
@@ -140,7 +140,7 @@ class Rollout:
     @staticmethod
     def _remember(memory: Memory, denoise: GuidedDenoiser, clean: Tensor | None) -> None:
         assert clean is not None
-        with memory.seen():
+        with memory.attached():
             denoise(clean, 0.0)
         memory.keep(clean.shape[2])
 
@@ -160,13 +160,13 @@ class _Seeing:
         self.sampling: ModelSampling = inner.sampling
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
-        with self._memory.seen():
+        with self._memory.attached():
             return self._inner(x, sigma)
 
 
-def begins_with(model: Model, clips: int) -> Tensor | None:
-    """The state of the frames that the model's clips begin with [clips, C, n, h, w], None if there are none."""
+def begins_with(model: Model, count: int) -> Tensor | None:
+    """The state of the frames that the model's videos begin with [videos, C, n, h, w], None if there are none."""
     if model.begins_with is None:
         return None
     first = model.process_in(model.begins_with.to(model.loaded.device, torch.float32))
-    return first.expand(clips, -1, -1, -1, -1)
+    return first.expand(count, -1, -1, -1, -1)

@@ -1,4 +1,4 @@
-"""Frames of a clip that is made while they are asked for: chunk by chunk sampled, decoded and handed on."""
+"""Frames of a video that is made while they are asked for: chunk by chunk sampled, decoded and handed on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .rollout import Rollout, begins_with
 
 @dataclass(frozen=True, eq=False)
 class RolloutFrames(DecodedFrames):
-    """A clip, made anew by each ``chunks()``. With a window neither its making nor its memory knows its length.
+    """A video, made anew by each ``chunks()``. With a window neither its making nor its memory knows its length.
 
-    All noise comes from one stream as it is needed, so a longer clip of a seed begins as a shorter one does.
+    All noise comes from one stream as it is needed, so a longer video of a seed begins as a shorter one does.
     """
 
     guider: Guider
@@ -34,7 +34,7 @@ class RolloutFrames(DecodedFrames):
     def __post_init__(self) -> None:
         self.vae.check(self.latent)
         if len(self.latent) != 1:
-            raise ValueError(f"one clip is made at a time, not {len(self.latent)}: give a latent of batch size 1")
+            raise ValueError(f"one video is made at a time, not {len(self.latent)}: give a latent of batch size 1")
         first = self.guider.model.begins_with
         self.rollout.check(self.latent.shape[2], 0 if first is None else first.shape[2], self.vae.latent)
 

@@ -177,12 +177,12 @@ def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> 
     from ..llm.tokenizer import Tokenizer
     from ..loading.language_folder import load_class
 
-    told = {k: v for k, v in read_json(folder / "config.json").items() if k not in ("model_type", "architectures")}
-    rope = told.get("rope_parameters") or told.pop("rope_scaling", None) or {}
-    theta = rope.get("rope_theta") or told.pop("rope_theta", 1e6)
+    values = {k: v for k, v in read_json(folder / "config.json").items() if k not in ("model_type", "architectures")}
+    rope = values.get("rope_parameters") or values.pop("rope_scaling", None) or {}
+    theta = rope.get("rope_theta") or values.pop("rope_theta", 1e6)
     rope = {"rope_type": "default", "rope_theta": theta}
     # There is no output layer: the embedding takes its place, so that nothing is made up.
-    config = Qwen2Config(**told | {"rope_parameters": rope, "tie_word_embeddings": True})
+    config = Qwen2Config(**values | {"rope_parameters": rope, "tie_word_embeddings": True})
     network = load_class(Qwen2ForCausalLM, config, folder, place.device, place.dtype, place.quantize)
     return LLM.of(network, Tokenizer.load(tokenizer), name)
 

@@ -126,22 +126,22 @@ def _loaded(network: Part, place: Place, name: str) -> Loaded:
     return Loaded(build(network, place.device, place.dtype), place.device, place.dtype, name)
 
 
-def _model(found: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
-    family = found.family
-    network = share(build(found, place.device, place.dtype, place.quantize), found.network.context_parallel)
+def _model(stored: Part, place: Place, scheduler: Mapping[str, Any], card: Mapping[str, Any], name: str) -> Model:
+    family = stored.family
+    network = share(build(stored, place.device, place.dtype, place.quantize), stored.network.context_parallel)
     return Model(
         loaded=Loaded(network, place.device, place.dtype, name),
         family=family,
-        sampling=family.sampling(found.config, scheduler),
+        sampling=family.sampling(stored.config, scheduler),
         latent=family.latent,
-        recommended=family.recommend(found.config) | dict(card.get("recommend", {})),
+        recommended=family.recommend(stored.config) | dict(card.get("recommend", {})),
     )
 
 
-def _vae(found: Part, place: Place, name: str = "") -> Vae:
-    facts = found.network
+def _vae(stored: Part, place: Place, name: str = "") -> Vae:
+    facts = stored.network
     assert facts.latent is not None
-    network, latent = build(found, place.device, place.dtype), facts.latent(found.config)
+    network, latent = build(stored, place.device, place.dtype), facts.latent(stored.config)
     if latent.frames:
         use_onednn(network)
     module, _, cls = facts.value.partition(":")
@@ -151,17 +151,17 @@ def _vae(found: Part, place: Place, name: str = "") -> Vae:
 
 
 def load_encoder(
-    facts: EncoderFacts, found: Part, tokenizer: Path | None, place: Place, card: Mapping[str, Any]
+    facts: EncoderFacts, stored: Part, tokenizer: Path | None, place: Place, card: Mapping[str, Any]
 ) -> Encoder:
     """One text encoder that is no language model, with its tokenizer; None for one that reads bytes."""
     pad_to, limit = facts.pad_to, facts.limit
     if tokens := card.get("text_tokens"):
         pad_to = limit = int(tokens)
-    if positions := found.config.get("max_position_embeddings"):
+    if positions := stored.config.get("max_position_embeddings"):
         pad_to, limit = min(pad_to, positions), min(limit, positions)
         facts = replace(facts, window=min(facts.window, positions))
-    network = build(found, place.device, place.dtype, place.quantize)
-    loaded = Loaded(network, place.device, place.dtype, str(found.origin.name))
+    network = build(stored, place.device, place.dtype, place.quantize)
+    loaded = Loaded(network, place.device, place.dtype, str(stored.origin.name))
     reader = load_tokenizer(tokenizer, facts.tokenizer_kind) if tokenizer else None
     return Encoder(facts, loaded, reader, limit, pad_to)
 

@@ -54,9 +54,9 @@ def contents(path: Path) -> str:
 
 def encoder_files(path: Path) -> list[Path]:
     """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
-    found = parts(path, ENCODERS)
-    files = [f for p in found.values() for f in p.files]
-    for p in found.values():
+    encoders = parts(path, ENCODERS)
+    files = [f for p in encoders.values() for f in p.files]
+    for p in encoders.values():
         for facts in (e for e in p.family.encoders if e.kind == p.kind and not e.quoted):
             files += tokenizer_files(find_tokenizer(p.family, facts, p.origin))
     card = card_file(path)

@@ -41,11 +41,11 @@ class Source:
     @property
     def files(self) -> list[Path]:
         """Every file that says something about the result."""
-        found = [f for p in self.parts.values() for f in p.files]
-        found += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
-        found += language.files_of(self.path) if self.family.language else []
+        files = [f for p in self.parts.values() for f in p.files]
+        files += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
+        files += language.files_of(self.path) if self.family.language else []
         extra = [card_file(self.path), self.path / "scheduler" / "scheduler_config.json"]
-        return [*found, *(f for f in extra if f.is_file())]
+        return [*files, *(f for f in extra if f.is_file())]
 
 
 def checkpoint(name: str) -> Source:
@@ -57,7 +57,7 @@ def checkpoint(name: str) -> Source:
     """
     path = resolve("checkpoints", name)
     family = part(path, "transformer").family
-    found = parts(path)
+    by_kind = parts(path)
     if family.language and not language.kind_of(path):
         raise LoadError(
             f"{path} holds no text encoders of {family.title}: load the parts with UNETLoader, "
@@ -65,13 +65,13 @@ def checkpoint(name: str) -> Source:
         )
     completed = []
     for kind in ("vae", *(e.kind for e in family.encoders)):
-        if kind not in found and kind in family.files:
-            found[kind] = _companion(path, kind, family)
-            completed.append(f"{path.name} holds no {kind}; taken from {found[kind].origin}")
-    found = family.unite(found) if family.unite else found
-    encoders = () if family.language else [e for e in family.encoders if e.kind in found]
-    tokenizers = {e.name: find_tokenizer(family, e, found[e.kind].origin) for e in encoders}
-    return Source(path, name, family, found, tokenizers, _scheduler(path), read_card(path), tuple(completed))
+        if kind not in by_kind and kind in family.files:
+            by_kind[kind] = _companion(path, kind, family)
+            completed.append(f"{path.name} holds no {kind}; taken from {by_kind[kind].origin}")
+    by_kind = family.unite(by_kind) if family.unite else by_kind
+    encoders = () if family.language else [e for e in family.encoders if e.kind in by_kind]
+    tokenizers = {e.name: find_tokenizer(family, e, by_kind[e.kind].origin) for e in encoders}
+    return Source(path, name, family, by_kind, tokenizers, _scheduler(path), read_card(path), tuple(completed))
 
 
 def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _companion(path: Path, kind: str, family: Family) -> Part:
     """A part that a single file lacks: beside it, or in the model folders under its usual name."""
     folder, usual = "vae" if kind == "vae" else "text_encoders", family.files[kind]
     for name in usual:
-        if (beside := path.parent / name).is_file():
-            return part(beside, kind)
+        if (neighbour := path.parent / name).is_file():
+            return part(neighbour, kind)
         if name in names(folder):
             return part(resolve(folder, name), kind)
     places = ", ".join(str(root / folder) for root in model_roots())

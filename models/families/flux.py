@@ -149,11 +149,11 @@ def control(
         **inputs.shared,
         return_dict=False,
     )
-    found = {
+    residuals = {
         "controlnet_block_samples": (double, len(main.transformer_blocks)),
         "controlnet_single_block_samples": (single, len(main.single_transformer_blocks)),
     }
-    return {name: spread(samples, blocks) for name, (samples, blocks) in found.items() if samples}
+    return {name: spread(samples, blocks) for name, (samples, blocks) in residuals.items() if samples}
 
 
 def spread(samples: list[Tensor], blocks: int) -> list[Tensor]:

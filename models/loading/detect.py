@@ -88,11 +88,11 @@ def unknown_class(path: Path, families: Iterable[Family]) -> str:
 
 def _in_pipeline(path: Path, index: Mapping[str, Any], families: Sequence[Family]) -> dict[str, Part]:
     folders = [component(path, name) for name, value in index.items() if isinstance(value, list) and value[0]]
-    found = [part for f in folders if (f / "config.json").is_file() and (part := _in_folder(f, families))]
+    parts = [part for f in folders if (f / "config.json").is_file() and (part := _in_folder(f, families))]
     if index.get("expand_timesteps"):  # diffusers' word for a timestep per token
-        found = [_with_token_times(part) if part.kind == "transformer" else part for part in found]
+        parts = [_with_token_times(part) if part.kind == "transformer" else part for part in parts]
     # Of two networks of a kind the first counts: a second expert is `transformer_2`.
-    return {part.kind: part for part in reversed(found)}
+    return {part.kind: part for part in reversed(parts)}
 
 
 def _with_token_times(part: Part) -> Part:
@@ -124,7 +124,7 @@ def _in_folder(folder: Path, families: Iterable[Family]) -> Part | None:
         return None
     network, family = known
     stored = _read(network, pieces_of(read_header(f) for f in weight_files(folder)))
-    layout = next((x for x in network.layouts if x.here(stored)), None)
+    layout = next((x for x in network.layouts if x.matches(stored)), None)
     pieces, unknown = layout.names.to_class(stored) if layout else (stored, [])
     refuse(folder, {f"tensors have no place in {network.class_name}": unknown})
     return _checked(Part(network, config | dict(network.overrides), pieces, folder, family))
@@ -146,26 +146,26 @@ def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
     """The networks of a single file; every name in it must belong to one."""
     shapes = {name: entry.shape for name, entry in header.tensors.items()}
     runs = {family.title for family in families}
-    if what := recognise(shapes, runs, vague=False):
-        raise LoadError(f"{header.path} is {what}")
+    if description := recognise(shapes, runs, vague=False):
+        raise LoadError(f"{header.path} is {description}")
     networks = dict(_networks(families))
     left = _gathered(pieces_of([header]), networks)
     names = list(left)
     configs = metadata_configs(header)
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     unknown: list[str] = []
     for prefix in _prefixes(left, networks):
         stored = below(left, prefix)
-        if known := _network_of(header.path, stored, networks, found):
+        if known := _network_of(header.path, stored, networks, parts):
             network, layout = known
             part, strange = _part_of(header, network, layout, stored, configs, networks)
-            found[part.kind] = part
+            parts[part.kind] = part
             unknown += [prefix + n for n in strange]
             left = {n: p for n, p in left.items() if not n.startswith(prefix)}
     left = {n: p for n, p in left.items() if not any(k.ignored and re.search(k.ignored, n) for k in networks)}
-    if not found and (what := recognise(shapes, runs)):
-        raise LoadError(f"{header.path} is {what}")
-    if not found:
+    if not parts and (description := recognise(shapes, runs)):
+        raise LoadError(f"{header.path} is {description}")
+    if not parts:
         titles = ", ".join(family.title for family in families)
         raise LoadError(
             f"{header.path} holds no network that pipegraph knows (those of {titles}, their VAEs, text encoders and "
@@ -173,10 +173,10 @@ def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
         )
     if unknown := unknown + list(left):
         raise LoadError(
-            f"{header.path}: {len(unknown)} tensors have no place in {', '.join(found)}: {', '.join(unknown[:5])}"
+            f"{header.path}: {len(unknown)} tensors have no place in {', '.join(parts)}: {', '.join(unknown[:5])}"
             + (", ..." if len(unknown) > 5 else "")
         )
-    return found
+    return parts
 
 
 def _gathered(stored: Mapping[str, Piece], networks: Iterable[Network]) -> dict[str, Piece]:
@@ -199,15 +199,15 @@ def _prefixes(names: Iterable[str], networks: Iterable[Network]) -> list[str]:
 
 
 def _network_of(
-    path: Path, stored: Mapping[str, Piece], networks: Iterable[Network], found: Mapping[str, Part]
+    path: Path, stored: Mapping[str, Piece], networks: Iterable[Network], parts: Mapping[str, Part]
 ) -> tuple[Network, Layout] | None:
     """The network that tensors are of, and how they are named.
 
     Raises:
         LoadError: they could be of several; the families do not tell them apart.
     """
-    unseen = [network for network in networks if stored and network.kind not in found]
-    alike = [(network, layout) for network in unseen for layout in network.layouts if layout.here(stored)]
+    unseen = [network for network in networks if stored and network.kind not in parts]
+    alike = [(network, layout) for network in unseen for layout in network.layouts if layout.matches(stored)]
     if len(classes := {network.class_name for network, _ in alike}) > 1:
         raise LoadError(f"{path} could be any of {', '.join(sorted(classes))}")
     return alike[0] if alike else None

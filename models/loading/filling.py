@@ -193,11 +193,11 @@ def reporting(tell: Callable[[int, int], None]) -> AbstractContextManager[None]:
 def _counted(places: Mapping[str, Tensor]) -> Iterator[None]:
     """Asked for before each tensor: tells now and then how much is done."""
     tell, sizes = _tell.get(), [place.nbytes for place in places.values()]
-    done, told = 0, time.monotonic()
+    done, reported = 0, time.monotonic()
     for size in sizes:
-        if tell and time.monotonic() - told >= _REPORT_SECONDS:
+        if tell and time.monotonic() - reported >= _REPORT_SECONDS:
             tell(done // _MEGABYTE, sum(sizes) // _MEGABYTE)
-            told = time.monotonic()
+            reported = time.monotonic()
         yield
         done += size
 

@@ -165,7 +165,7 @@ def _entries(
     path: Path, table: Mapping[str, tuple[str, tuple[int, ...], int]], metadata: Mapping[str, Any], body: int, size: int
 ) -> dict[str, Entry]:
     """The tensors with their places, which must lie one after the other in the file."""
-    found, place = {}, body
+    entries, place = {}, body
     for name, (kind, shape, offset) in sorted(table.items(), key=lambda item: item[1][2]):
         begin, length = body + offset, stored_bytes(kind, prod(shape))
         original = metadata.get(ORIGINAL_SHAPE + name, shape)
@@ -176,7 +176,7 @@ def _entries(
         if begin < place or length < 0 or not rows or prod(original) != prod(shape):
             raise LoadError(f"{path}: its GGUF header is broken at `{name}`")
         place = begin + length
-        found[name] = Entry(kind, tuple(original), begin)
+        entries[name] = Entry(kind, tuple(original), begin)
     if place > size:
         raise LoadError(f"{path} is cut off: {place} bytes announced, {size} there")
-    return {name: found[name] for name in table}
+    return {name: entries[name] for name in table}

@@ -47,8 +47,8 @@ def _read(path: Path, size: int, _changed: int) -> Header:
     try:
         return _safetensors(path, raw, size - 8 - length)
     except (ValueError, RecursionError) as e:
-        if not raw.lstrip().startswith(b"{") and (what := no_weights(path)):
-            raise LoadError(f"{path} {what}") from e
+        if not raw.lstrip().startswith(b"{") and (why := no_weights(path)):
+            raise LoadError(f"{path} {why}") from e
         raise LoadError(f"{path}: its safetensors header is broken: {_short(e)}") from e
 
 
@@ -135,12 +135,12 @@ def with_sound_headers(files: Iterable[Path]) -> list[Path]:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file, or a LoadError that names it."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as e:
         raise LoadError(f"{path} cannot be read: {e}") from e
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise LoadError(f"{path} holds no JSON object")
-    return found
+    return value
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
@@ -156,8 +156,8 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if len(files) == 1 and not indexes:
         return (files[0],)
     if several := indexes or files:
-        what = "indexes" if indexes else "weight files and no index"
-        raise LoadError(f"{folder} holds several {what}: {', '.join(f.name for f in several)}")
+        files_are = "indexes" if indexes else "weight files and no index"
+        raise LoadError(f"{folder} holds several {files_are}: {', '.join(f.name for f in several)}")
     others = [f.name for f in folder.iterdir() if f.suffix in (".bin", ".ckpt", ".pt", ".pth", ".msgpack", ".h5")]
     why = f"only {', '.join(others)}, which is not opened for safety" if others else "none"
     raise LoadError(f"{folder} should hold a .safetensors file; there is {why}")

@@ -210,4 +210,4 @@ def _smooth(layer: Any, factors: torch.Tensor) -> None:
     if factors.shape != (layer.in_features,):
         raise LoadError(f"`pre_quant_scale` {list(factors.shape)} does not fit a layer of {layer.in_features} inputs")
     layer.register_buffer("input_factors", factors)
-    layer.register_forward_pre_hook(lambda own, given: (given[0] * own.input_factors.to(given[0].dtype),))
+    layer.register_forward_pre_hook(lambda own, inputs: (inputs[0] * own.input_factors.to(inputs[0].dtype),))

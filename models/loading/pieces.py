@@ -58,8 +58,8 @@ class Piece:
 
     def flat(self) -> Piece:
         """A convolution's weight with kernels of size 1 as that of a linear layer."""
-        ones = len(self.shape) > 2 and all(n == 1 for n in self.shape[2:])
-        return replace(self, shape=self.shape[:2]) if ones else self
+        is_pointwise = len(self.shape) > 2 and all(n == 1 for n in self.shape[2:])
+        return replace(self, shape=self.shape[:2]) if is_pointwise else self
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -75,21 +75,21 @@ class Piece:
         parts = [(half, count - half), (0, half)] if self.swap else [(0, count)]
         if self.stride:
             parts = [(i * self.stride, self.group) for i in range(count // self.group)]
-        found = []
+        ranges = []
         for first, rows in parts:
             begin, size = stored_bytes(self.dtype, (self.start + first) * row), stored_bytes(self.dtype, rows * row)
             if begin < 0 or size < 0:
                 raise LoadError(f"{self.file}: rows of `{self.key}` are no whole blocks of {self.dtype}")
-            found.append((self.begin + begin, size))
-        return found
+            ranges.append((self.begin + begin, size))
+        return ranges
 
     @property
     def scale_rows(self) -> Piece | None:
         """The scales of its rows, in their order; the one scale if there is one for all."""
         if self.scale is None or prod(self.scale.shape) == 1:
             return self.scale
-        told = replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
-        return replace(told, group=self.group, stride=self.stride)
+        scale = replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
+        return replace(scale, group=self.group, stride=self.stride)
 
 
 def below(pieces: Mapping[str, Piece], prefix: str) -> dict[str, Piece]:

@@ -52,11 +52,11 @@ _MOST_NOTE: Final = 1 << 16
 
 def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
     """All tensors of some files by their stored names; what belongs to a quantized weight goes with the weight."""
-    found: dict[str, Piece] = {}
+    pieces: dict[str, Piece] = {}
     for header in headers:
         whole = {k: Piece(header.path, k, e.shape, e.dtype, e.begin) for k, e in header.tensors.items()}
-        found |= with_scales(header, whole) if header.form == "safetensors" else whole
-    return found
+        pieces |= with_scales(header, whole) if header.form == "safetensors" else whole
+    return pieces
 
 
 def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
@@ -68,13 +68,13 @@ def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]
     left = dict(pieces)
     marks = [n for n in left if n.rpartition(".")[2] == _MARK]
     scaled = tuple(left.pop(n).key.removesuffix(_MARK) for n in marks)
-    told = _from_metadata(header, left) | _from_notes(header, left)
-    for layer, note in told.items():
+    notes = _from_metadata(header, left) | _from_notes(header, left)
+    for layer, note in notes.items():
         _apply(header, left, layer, note)
     _settle_tiles(header, left)
     for name in [n for n in left if n.endswith(".weight") and left[n].dtype in _PACKED]:
         layer = name.removesuffix(".weight")
-        if layer in told:
+        if layer in notes:
             continue
         if _scale_of(left, layer):
             _bind(header, left, layer, rotate=0)
@@ -87,37 +87,37 @@ def _from_metadata(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Any
     """Notes by layer out of the file's metadata, where layers may be named without the prefix of their network."""
     if _METADATA not in header.metadata:
         return {}
-    found = {}
+    notes = {}
     for name, note in (_json(header, _METADATA, header.metadata[_METADATA]).get("layers") or {}).items():
         meant = [n for n in pieces if n == f"{name}.weight"] or [n for n in pieces if n.endswith(f".{name}.weight")]
         if len(meant) != 1:
             raise LoadError(f"{header.path}: its metadata says how `{name}` is quantized, which it does not hold")
-        found[meant[0].removesuffix(".weight")] = note if isinstance(note, dict) else {"format": note}
-    return found
+        notes[meant[0].removesuffix(".weight")] = note if isinstance(note, dict) else {"format": note}
+    return notes
 
 
 def _from_notes(header: Header, left: dict[str, Piece]) -> dict[str, Any]:
     """Notes by layer out of the tensors for them, which are taken away."""
     names = [n for n in left if n.rpartition(".")[2] == _NOTE]
-    found = {}
+    notes = {}
     with header.path.open("rb") as file:
         for name in names:
             note = left.pop(name)
             if note.dtype != "U8" or prod(note.shape) > _MOST_NOTE:
                 raise LoadError(f"{header.path}: `{name}` is no JSON text in bytes")
             file.seek(note.begin)
-            found[name.removesuffix(f".{_NOTE}")] = _json(header, name, file.read(prod(note.shape)))
-    return found
+            notes[name.removesuffix(f".{_NOTE}")] = _json(header, name, file.read(prod(note.shape)))
+    return notes
 
 
 def _json(header: Header, name: str, text: str | bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError as e:
         raise LoadError(f"{header.path}: `{name}` is no JSON: {e}") from e
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise LoadError(f"{header.path}: `{name}` is no JSON object")
-    return found
+    return value
 
 
 def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str, Any]) -> None:

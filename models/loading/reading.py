@@ -144,8 +144,8 @@ class Reader:
     def _scale(self, piece: Piece) -> Tensor:
         scale = piece.scale_rows
         assert scale is not None
-        found = self._typed(scale, mapped=False).float()
-        return found.reshape(()) if found.numel() == 1 else found.reshape(-1)
+        values = self._typed(scale, mapped=False).float()
+        return values.reshape(()) if values.numel() == 1 else values.reshape(-1)
 
     def _cast(self, piece: Piece, stored: torch.dtype, out: Tensor) -> Tensor:
         """Read and cast a part at a time, so that the tensor is never there twice."""
@@ -182,10 +182,10 @@ class Reader:
         file.seek(begin)
         done, view = 0, data.numpy().data
         while done < count:
-            got = file.readinto(view[done:])
-            if not got:
+            size = file.readinto(view[done:])
+            if not size:
                 raise OSError(f"{path} has become shorter while it was read")
-            done += got
+            done += size
         return data
 
 

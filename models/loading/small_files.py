@@ -13,11 +13,11 @@ from .header_values import LoadError
 R = TypeVar("R")
 
 
-def opened(what: str, place: Path, make: Callable[[], R]) -> R:
+def opened(subject: str, place: Path, make: Callable[[], R]) -> R:
     """What a library makes of files.
 
     Args:
-        what: What is opened, for the error.
+        subject: Name of the object in the error.
         place: The file or folder it lies in.
         make: Calls the library, which may raise anything: tokenizers raises bare ``Exception``.
 
@@ -29,7 +29,7 @@ def opened(what: str, place: Path, make: Callable[[], R]) -> R:
     except LoadError:
         raise
     except Exception as e:
-        raise LoadError(f"{what} in {place} cannot be opened: {_short(e)}") from e
+        raise LoadError(f"{subject} in {place} cannot be opened: {_short(e)}") from e
 
 
 def _short(error: Exception) -> str:

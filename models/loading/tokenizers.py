@@ -120,11 +120,11 @@ def _of_spiece(origin: Path, model: bytes) -> Any:
     with TemporaryDirectory() as folder:
         (Path(folder) / "spiece.model").write_bytes(model)
         fast = imported("transformers", "T5TokenizerFast")
-        made = fast.from_pretrained(folder, local_files_only=True, extra_ids=0)
+        tokenizer = fast.from_pretrained(folder, local_files_only=True, extra_ids=0)
     ids = range(len(pieces))
     vocabulary = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in ids]
-    made.backend_tokenizer.model = Unigram(vocabulary, pieces.unk_id(), any(map(pieces.is_byte, ids)))
-    return made
+    tokenizer.backend_tokenizer.model = Unigram(vocabulary, pieces.unk_id(), any(map(pieces.is_byte, ids)))
+    return tokenizer
 
 
 def _is_tokenizer(folder: Path) -> bool:

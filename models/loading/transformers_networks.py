@@ -230,15 +230,15 @@ def _tie(network: Any, stored: Mapping[str, Stored], packed: Packed, how: Fillin
         if target in stored and source in stored and _differ(network, target, source):
             network.all_tied_weights_keys.pop(target)
             continue
-        kept, other = (source, target) if source in stored else (target, source)
-        _share(network, kept, other, packed, how)
+        owner_name, other = (source, target) if source in stored else (target, source)
+        _share(network, owner_name, other, packed, how)
 
 
 def _differ(network: Any, first: str, second: str) -> bool:
     """Whether two tensors of a network differ, or are not both plain."""
-    one, two = (_value(network, name) for name in (first, second))
-    both = isinstance(one, Tensor) and isinstance(two, Tensor)
-    return not both or bool(one.is_meta or two.is_meta or not torch.equal(one, two))
+    a, b = (_value(network, name) for name in (first, second))
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    return not both or bool(a.is_meta or b.is_meta or not torch.equal(a, b))
 
 
 def _value(network: Any, name: str) -> Any:
@@ -246,9 +246,9 @@ def _value(network: Any, name: str) -> Any:
     return getattr(layer, leaf)
 
 
-def _share(network: Any, kept: str, other: str, packed: Packed, how: Filling) -> None:
+def _share(network: Any, source: str, other: str, packed: Packed, how: Filling) -> None:
     """Let a tensor have a second name; a linear layer with that name may be quantized while an embedding stays."""
-    weight, (layer, leaf) = _value(network, kept), owner(network, other)
+    weight, (layer, leaf) = _value(network, source), owner(network, other)
     path = other.removesuffix(f".{leaf}")
     if not isinstance(weight, Tensor):
         packed[path] = how.place(weight, how.device), "exact"

@@ -30,11 +30,11 @@ def times(count: int, fps: Fraction, unit: int) -> list[int]:
 
 
 def write_animation(path: Path, video: Video, kind: str, texts: Mapping[str, str], **options: Any) -> list[int]:
-    """Write a clip as ``gif`` or ``webp``; gives the frames that held NaN, which are black in the file.
+    """Write a video as ``gif`` or ``webp``; gives the frames that held NaN, which are black in the file.
 
     Args:
         path: The file to write.
-        video: The clip.
+        video: The video.
         kind: Which of the two.
         texts: The graph, by key.
         options: More for Pillow: ``quality``, ``lossless``, ...

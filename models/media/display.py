@@ -78,10 +78,12 @@ def orientation(frame: Any) -> tuple[int, str]:
     a, b, _, c, d, _, *_ = struct.unpack("=9i", data[:36])
     straight, across = max(abs(a), abs(d)), max(abs(b), abs(c))
     slanted = min(straight, across) > _SLANT * max(straight, across, 1)
-    said = "its pictures are turned by an angle that is not a quarter turn: the nearest one is taken" if slanted else ""
+    warning = (
+        "its pictures are turned by an angle that is not a quarter turn: the nearest one is taken" if slanted else ""
+    )
     if straight >= across:
-        return {(False, False): 1, (True, False): 2, (True, True): 3, (False, True): 4}[a < 0, d < 0], said
-    return {(False, False): 5, (True, False): 6, (True, True): 7, (False, True): 8}[c < 0, b < 0], said
+        return {(False, False): 1, (True, False): 2, (True, True): 3, (False, True): 4}[a < 0, d < 0], warning
+    return {(False, False): 5, (True, False): 6, (True, True): 7, (False, True): 8}[c < 0, b < 0], warning
 
 
 def not_applied(stream: Any, frame: Any, sounds: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which kinds of files clips are written to, and which codecs each may hold. Torch-free."""
+"""Which kinds of files videos are written to, and which codecs each may hold. Torch-free."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Codec:
     """Threads of the encoder where its results depend on their number; 0: one for each processor."""
 
     def beyond(self, width: int, height: int, fps: Fraction) -> str:
-        """Why the encoder cannot take such a clip, empty if it can."""
+        """Why the encoder cannot take such a video, empty if it can."""
         if min(width, height) < self.least:
             return f"it takes sides from {self.least} pixels on, not {width}x{height}"
         return self.too_fast(fps)

@@ -151,19 +151,19 @@ def combine_masks(destination: Tensor, source: Tensor, x: int, y: int, operation
     b = source[:, top - y : bottom - y, left - x : right - x]
     match operation:
         case "multiply":
-            made = a * b
+            mixed = a * b
         case "add":
-            made = a + b
+            mixed = a + b
         case "subtract":
-            made = a - b
+            mixed = a - b
         case "and":
-            made = (a.round().bool() & b.round().bool()).to(a)
+            mixed = (a.round().bool() & b.round().bool()).to(a)
         case "or":
-            made = (a.round().bool() | b.round().bool()).to(a)
+            mixed = (a.round().bool() | b.round().bool()).to(a)
         case "xor":
-            made = (a.round().bool() ^ b.round().bool()).to(a)
+            mixed = (a.round().bool() ^ b.round().bool()).to(a)
     out = destination.clone()
-    out[:, top:bottom, left:right] = made.clamp(0, 1)
+    out[:, top:bottom, left:right] = mixed.clamp(0, 1)
     return out
 
 

@@ -76,13 +76,13 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
         if fault := picture_fault(path):
             raise ValueError(fault)
 
-        def told(loss: str) -> None:
+        def warn_of(loss: str) -> None:
             warn(f"{path.name}: {loss}")
 
         if (floats := _floats(path)) is not None:
-            return _of_floats(floats, told)
+            return _of_floats(floats, warn_of)
         with Image.open(path, formats=FORMATS) as file:
-            return _read(file, path, told)
+            return _read(file, path, warn_of)
     except DAMAGED as e:
         raise ValueError(f"{path} cannot be read as a picture: {e}") from e
 

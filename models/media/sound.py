@@ -1,4 +1,4 @@
-"""Sound beside pictures: made sound, and as long as the clip."""
+"""Sound beside pictures: made sound, and as long as the video."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _LOBES, _ROLLOFF = 6, 0.99
 
 
 def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) -> tuple[Tensor, int] | None:
-    """The samples [channels, n] of a clip's sound and their rate, repaired and as long as the clip; None without.
+    """The samples [channels, n] of a video's sound and their rate, repaired and as long as the video; None without.
 
-    What is longer than the clip is cut, what is shorter is followed by silence; by more than a frame it is said.
+    What is longer than the video is cut, what is shorter is followed by silence; by more than a frame it is said.
     """
     if audio is None:
         return None
@@ -60,7 +60,7 @@ def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) 
     missing = wanted - wave.shape[1]
     if abs(missing) > hertz / 10:
         done = f"{missing / hertz:.2f} s of silence follow" if missing > 0 else f"{-missing / hertz:.2f} s are cut off"
-        warn(f"the sound lasts {wave.shape[1] / hertz:.2f} s, the clip {float(seconds):.2f} s: {done}")
+        warn(f"the sound lasts {wave.shape[1] / hertz:.2f} s, the video {float(seconds):.2f} s: {done}")
     return torch.nn.functional.pad(wave, (0, max(0, missing)))[:, :wanted], hertz
 
 
@@ -188,5 +188,5 @@ def resampled(wave: Tensor, old: int, new: int) -> Tensor:
     phase = (cut * places).clamp(-_LOBES, _LOBES)
     kernel = cut * torch.sinc(phase) * torch.cos(phase * (math.pi / 2 / _LOBES)) ** 2
     rows = torch.nn.functional.pad(wave.reshape(-1, 1, wave.shape[-1]).float(), (reach, reach + old))
-    made = torch.nn.functional.conv1d(rows, kernel[:, None].float().to(wave.device), stride=old)
-    return made.mT.reshape(*wave.shape[:-1], -1)[..., : -(-wave.shape[-1] * new // old)]
+    out = torch.nn.functional.conv1d(rows, kernel[:, None].float().to(wave.device), stride=old)
+    return out.mT.reshape(*wave.shape[:-1], -1)[..., : -(-wave.shape[-1] * new // old)]

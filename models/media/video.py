@@ -1,6 +1,6 @@
 """The value on a VIDEO wire: frames that are made when asked for, a rate as a fraction, and sound.
 
-Frames are float32 [n, H, W, 3 or 4] in 0..1 and come in chunks, so a clip need never be in memory as a whole.
+Frames are float32 [n, H, W, 3 or 4] in 0..1 and come in chunks, so a video need never be in memory as a whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SLOW: Final = tuple(Fraction(film * 1000, 1001) for film in (24, 30, 48, 60, 120
 
 
 class Frames(Protocol):
-    """Where the frames of a clip come from; each ``chunks()`` begins anew."""
+    """Where the frames of a video come from; each ``chunks()`` begins anew."""
 
     @property
     def count(self) -> int: ...
@@ -105,12 +105,12 @@ class FramesPart:
 
 
 def silent() -> None:
-    """The sound of a clip that has none."""
+    """The sound of a video that has none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Video:
-    """A clip. Never changed."""
+    """A video. Never changed."""
 
     frames: Frames
     fps: Fraction
@@ -135,12 +135,12 @@ class Video:
             return self.frames.images
         if why := frames_fault(self.frames.count, self.frames.width, self.frames.height, self.frames.channels):
             raise ValueError(why)
-        found = torch.empty(self.frames.count, self.frames.height, self.frames.width, self.frames.channels)
+        images = torch.empty(self.frames.count, self.frames.height, self.frames.width, self.frames.channels)
         at = 0
         for part in self.frames.chunks():
-            found[at : at + len(part)] = part
+            images[at : at + len(part)] = part
             at += len(part)
-        return found[:at]
+        return images[:at]
 
 
 def rate(fps: float | Fraction) -> Fraction:
@@ -150,7 +150,7 @@ def rate(fps: float | Fraction) -> Fraction:
         ValueError: it is not above 0.
     """
     if not math.isfinite(fps) or fps <= 0:
-        raise ValueError(f"a clip needs more than 0 frames a second, not {float(fps):g}")
+        raise ValueError(f"a video needs more than 0 frames a second, not {float(fps):g}")
     for slow in SLOW:
         # 23.98 and 59.94 are meant too; 24 and 23.95 are not.
         if abs(float(fps) - float(slow)) < 0.005:

@@ -1,7 +1,7 @@
-"""Video files to clips: every picture once and in order, upright, with its transparency, at one frame rate.
+"""Video files to videos: every picture once and in order, upright, with its transparency, at one frame rate.
 
 Which picture is on the screen when is read from the packets, without decoding. Where the times fit an even rate, the
-clip has each picture once. Else (variable frame rate) it has the file's average rate, and frame k shows the picture
+video has each picture once. Else (variable frame rate) it has the file's average rate, and frame k shows the picture
 that is on the screen at the middle of its time, (k + 1/2) / fps: the length stays, and sound stays in step.
 """
 
@@ -56,7 +56,7 @@ class FileFrames:
     cut: Margins
     """What of the stored pictures is not shown."""
     shown: tuple[int, ...]
-    """How many frames of the clip each decoded picture gives."""
+    """How many frames of the video each decoded picture gives."""
     deep: bool = False
     """More than 8 bits a channel."""
 
@@ -107,7 +107,7 @@ class FileFrames:
 
 
 def read_video(path: Path) -> tuple[Video, str]:
-    """The clip of a file, and sentences on what is not as the file has it (empty if nothing).
+    """The video of a file, and sentences on what is not as the file has it (empty if nothing).
 
     Raises:
         ValueError: the file is no video, or holds no pictures; says which file.
@@ -130,24 +130,24 @@ def _from_container(path: Path) -> tuple[Video, str]:
                 first = next(iter(decode(packet)), None)
         starts = sorted(pts * base for pts, discarded in held if pts is not None and not discarded)
         stated = [r for r in (stream.guessed_rate, stream.average_rate) if r]
-        sounds, told, length = len([*known(container.streams.audio)]), stream.frames, container.duration
+        sounds, expected, length = len([*known(container.streams.audio)]), stream.frames, container.duration
         if first is None or not starts:
             raise ValueError("it holds no pictures")
-        said = [*not_applied(stream, first, sounds)]
+        warnings = [*not_applied(stream, first, sounds)]
     fps, shown, uneven = _timing(starts, stated, base)
-    if len(held) < told:
-        said.insert(0, f"the file is cut off: {len(held)} of {told} pictures are there")
+    if len(held) < expected:
+        warnings.insert(0, f"the file is cut off: {len(held)} of {expected} pictures are there")
     elif is_cut(path):
         there, whole = float(starts[-1] - starts[0] + 1 / fps), float(length or 0) / av.time_base
         of = f": {there:.2f} of {whole:.2f} s of pictures are there" if whole > there else ""
-        said.insert(0, f"the file is cut off{of}")
+        warnings.insert(0, f"the file is cut off{of}")
     turn, slanted = orientation(first)
     cut = margins(path, first.width, first.height)
     width, height = turned_size(first.width - cut.left - cut.right, first.height - cut.top - cut.bottom, turn)
     channels = 4 if any(c.is_alpha for c in first.format.components) or first.format.name == "pal8" else 3
     frames = FileFrames(path, width, height, channels, turn, cut, shown, _is_deep(first))
     video = Video(frames, fps, partial(read_sound, str(path), starts[0]) if sounds else silent)
-    return video, "; ".join(filter(None, [*said, slanted, uneven]))
+    return video, "; ".join(filter(None, [*warnings, slanted, uneven]))
 
 
 def _pictures(container: Any) -> Any:
@@ -181,17 +181,19 @@ def _timing(
     places = [max(0, -int(-((t - first) * average - Fraction(1, 2)) // 1)) for t in [*starts, starts[-1] + 1 / average]]
     shown = tuple(b - a for a, b in pairwise(places))
     twice, lost = sum(max(0, n - 1) for n in shown), shown.count(0)
-    said = f"variable frame rate, made even at {float(average):g} a second: {twice} pictures repeated, {lost} left out"
-    return average, shown, said
+    warning = (
+        f"variable frame rate, made even at {float(average):g} a second: {twice} pictures repeated, {lost} left out"
+    )
+    return average, shown, warning
 
 
-def _likely(found: Sequence[Fraction], low: Fraction, high: Fraction) -> list[Fraction]:
+def _likely(rates: Sequence[Fraction], low: Fraction, high: Fraction) -> list[Fraction]:
     """Rates to try, likely ones first: the usual ones among those found, the usual ones that the times allow, the rest.
 
-    Times in whole milliseconds leave a short clip several rates; 23.99 is then rather 24000/1001.
+    Times in whole milliseconds leave a short video several rates; 23.99 is then rather 24000/1001.
     """
     usual = [*SLOW, *map(Fraction, range(1, 121))]
-    return [*(f for f in found if f in usual), *(f for f in usual if low <= f <= high), *found]
+    return [*(f for f in rates if f in usual), *(f for f in usual if low <= f <= high), *rates]
 
 
 def _every(path: Path) -> Iterator[Any]:
@@ -236,12 +238,12 @@ def _values(picture: Any, channels: int, deep: bool) -> NDArray[Any]:
     if isinstance(picture, Image.Image):
         return np.asarray(picture.convert("RGB" if channels == 3 else "RGBA"))
     kind = ("rgba64le" if deep else "rgba") if channels == 4 else ("rgb48le" if deep else "rgb24")
-    told: dict[str, Any] = {"threads": 1}  # with more, libswscale sometimes leaves lines of a picture as they were
+    options: dict[str, Any] = {"threads": 1}  # with more, libswscale sometimes leaves lines of a picture as they were
     if picture.colorspace == _UNSTATED and picture.height >= 720:
-        told["src_colorspace"] = _BT709  # as players take it
-    plane, kept = picture.reformat(format=kind, **told).planes[0], np.dtype("<u2" if deep else "u1")
-    strides = plane.line_size, channels * kept.itemsize, kept.itemsize
-    return np.ndarray((picture.height, picture.width, channels), kept, plane, strides=strides)
+        options["src_colorspace"] = _BT709  # as players take it
+    plane, dtype = picture.reformat(format=kind, **options).planes[0], np.dtype("<u2" if deep else "u1")
+    strides = plane.line_size, channels * dtype.itemsize, dtype.itemsize
+    return np.ndarray((picture.height, picture.width, channels), dtype, plane, strides=strides)
 
 
 def _is_pillow(path: Path) -> bool:
@@ -274,8 +276,8 @@ def _from_pillow(path: Path) -> tuple[Video, str]:
             clear = clear or _transparent(frame)
         width, height = turned_size(*file.size, turn)
         tick = Fraction(1, 100 if file.format == "GIF" else 1000)
-    fps, shown, said = _merged(lasting, tick)
-    return Video(FileFrames(path, width, height, 4 if clear else 3, turn, Margins(), shown), fps), said
+    fps, shown, warning = _merged(lasting, tick)
+    return Video(FileFrames(path, width, height, 4 if clear else 3, turn, Margins(), shown), fps), warning
 
 
 def _transparent(frame: Image.Image) -> bool:
@@ -293,7 +295,7 @@ def _merged(lasting: Sequence[Fraction], tick: Fraction) -> tuple[Fraction, tupl
     for even in _likely([count / total], count / (total + half), count / max(half, total - half)):
         if (count == 1 or min(lasting) < 30) and all(abs(start - i / even) <= half for i, start in enumerate(starts)):
             return rate(even), (1,) * count, ""
-    times = [round(one / min(lasting)) for one in lasting]
+    times = [round(t / min(lasting)) for t in lasting]
     fps = rate(1000 * sum(times) / sum(lasting))
     places = [(sum(lasting[:i]) * fps / 1000, sum(times[:i])) for i in range(len(times))]
     if sum(times) < 100 * len(times) and all(abs(a - b) < Fraction(1, 2) for a, b in places):

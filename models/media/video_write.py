@@ -54,11 +54,11 @@ class Target:
 def write_video(
     path: Path, video: Video, target: Target, texts: Mapping[str, str], warn: Warn, **options: str
 ) -> Generator[int, None, list[int]]:
-    """Write a clip; yields the number of frames done after each, and returns those that held NaN (black in the file).
+    """Write a video; yields the number of frames done after each, and returns those that held NaN (black in the file).
 
     Args:
         path: The file to write.
-        video: The clip.
+        video: The video.
         target: In which form.
         texts: What the container carries, e.g. the graph.
         warn: Told what is changed: size, transparency, sound.
@@ -131,7 +131,7 @@ def _animation_of_one(video: Video) -> Iterator[bytes]:
 
 
 def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
-    """Whether the transparency of a clip can be written; if not, that is said."""
+    """Whether the transparency of a video can be written; if not, that is said."""
     if video.frames.channels != 4:
         return False
     # libvpx keeps it in a second stream, which only Matroska and WebM carry.

@@ -48,17 +48,17 @@ class SkipLayers:
         name = type(network).__name__
         if getattr(network, "_parallel_config", None) is not None:
             raise ValueError("skipped layers and --parallel cannot be used together: several processes share a layer")
-        found, told = set(), []
+        layers, warnings = set(), []
         for kind, asked in (("double", double), ("single", single)):
             key = next((k for k in _LISTS[kind] if hasattr(network, k)), "")
             blocks = getattr(network, key, ())
             if unknown := {type(b).__name__ for b in blocks} - returned.keys():
                 raise ValueError(f"layers of {name} ({', '.join(sorted(unknown))}) cannot be skipped")
-            found |= {(key, i) for i in asked if i < len(blocks)}
+            layers |= {(key, i) for i in asked if i < len(blocks)}
             if beyond := sorted(i for i in asked if i >= len(blocks)):
                 there = f"{len(blocks)} {kind} layers, counted from 0" if blocks else f"no {kind} layers"
-                told.append(f"{name} has {there}: {', '.join(map(str, beyond))} cannot be skipped")
-        return cls(frozenset(found), tuple(returned.items())), told
+                warnings.append(f"{name} has {there}: {', '.join(map(str, beyond))} cannot be skipped")
+        return cls(frozenset(layers), tuple(returned.items())), warnings
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:

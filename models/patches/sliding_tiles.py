@@ -25,7 +25,7 @@ class Loss:
     """What the first call of a run has lost against attention to all tokens."""
 
     share: float
-    """Pairs of the clip's tokens that are computed, of all."""
+    """Pairs of the video's tokens that are computed, of all."""
     errors: list[float] = field(default_factory=list)
     """Relative error (Frobenius norm) of each self-attention, in the order of the layers."""
 
@@ -33,7 +33,7 @@ class Loss:
         worst = max(range(len(self.errors)), key=self.errors.__getitem__)
         mean = sum(self.errors) / len(self.errors)
         return (
-            f"sliding tiles: self-attention computes {self.share:.1%} of the pairs of the clip's tokens; at the first "
+            f"sliding tiles: self-attention computes {self.share:.1%} of the pairs of the video's tokens; at the first "
             f"step its results are off by {mean:.2%} (at most {self.errors[worst]:.2%}, in layer {worst})"
         )
 
@@ -45,7 +45,7 @@ class SlidingTiles:
     tile: Size
     window: Size
     text: bool
-    """Text follows the tokens of the clip and attends with them."""
+    """Text follows the tokens of the video and attends with them."""
 
     @classmethod
     def of(cls, network: Any, tile: Size, window: Size) -> Self:
@@ -68,9 +68,9 @@ class SlidingTiles:
         config = model.loaded.network.config
         patch = (config.patch_size_t, *[config.patch_size] * 2) if self.text else config.patch_size
         grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))
-        found, loss = findings(), None
-        if found is not None and _NAME not in found:
-            loss = found[_NAME] = Loss(tiles_of(grid, self.tile, self.window).share)
+        messages, loss = findings(), None
+        if messages is not None and _NAME not in messages:
+            loss = messages[_NAME] = Loss(tiles_of(grid, self.tile, self.window).share)
 
         def attend(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Tensor:
             q, k, v = (t.transpose(1, 2) for t in (q, k, v))

@@ -137,13 +137,13 @@ class CachedRun:
 
     def __str__(self) -> str:
         report = self.report()
-        told = f"EasyCache: {self.reused} of {self.steps} steps are reused ({report['speed_up']:g} times as fast)"
+        text = f"EasyCache: {self.reused} of {self.steps} steps are reused ({report['speed_up']:g} times as fast)"
         if not self.reused:
-            return told
-        told += f"; their outputs are expected to be off by {report['expected_error']:.1%} at most"
+            return text
+        text += f"; their outputs are expected to be off by {report['expected_error']:.1%} at most"
         if self.measured:
-            told += f", {report['measured_error']:.1%} was measured a step later"
-        return told
+            text += f", {report['measured_error']:.1%} was measured a step later"
+        return text
 
 
 def _mean(*tensors: Tensor) -> float:

@@ -8,14 +8,14 @@ from typing import Any
 
 from pipegraph.context import holding
 
-_found: ContextVar[dict[str, Any] | None] = ContextVar("pipegraph_findings", default=None)
+_findings: ContextVar[dict[str, Any] | None] = ContextVar("pipegraph_findings", default=None)
 
 
-def finding(found: dict[str, Any]) -> AbstractContextManager[None]:
+def finding(messages: dict[str, Any]) -> AbstractContextManager[None]:
     """Collect findings of one run inside a ``with``, in this thread (context) only: by name, text when it is done."""
-    return holding(_found, found)
+    return holding(_findings, messages)
 
 
 def findings() -> dict[str, Any] | None:
     """Those of this run so far; None if nobody wants to know."""
-    return _found.get()
+    return _findings.get()

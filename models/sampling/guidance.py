@@ -65,7 +65,7 @@ class Acting:
         """The guided x0 in the place of ``guided``, which is d_neg + cfg (d_pos - d_neg)."""
         return guided
 
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
+    def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
         """The prediction x0, of the state x, what was found for each branch, and the guided x0 so far."""
         return guided
 
@@ -80,10 +80,10 @@ class ZeroStar(Acting):
     def idle(self, *, guided: bool) -> str:
         return "" if guided else "CFGZeroStar changes nothing at cfg 1: there is no negative prediction"
 
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        if "negative" not in found:
+    def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
+        if "negative" not in predictions:
             return guided
-        positive, negative = x - found["positive"], x - found["negative"]
+        positive, negative = x - predictions["positive"], x - predictions["negative"]
         p, n = positive.flatten(1), negative.flatten(1)
         factor = (p * n).sum(1) / ((n * n).sum(1) + _LEAST)
         return guided + (1 - cfg) * (1 - factor.reshape(-1, *[1] * (x.ndim - 1))) * negative
@@ -145,11 +145,11 @@ class _Skipping(Acting):
     def asked(self, branches: Branches, sigma: float) -> Branches:
         return {**branches, self: self.branch} if self.low <= sigma <= self.high else branches
 
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        if self not in found:
+    def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
+        if self not in predictions:
             return guided
-        positive = found["positive"]
-        moved = guided + self.of.scale * (positive - found[self])
+        positive = predictions["positive"]
+        moved = guided + self.of.scale * (positive - predictions[self])
         if not self.of.rescale:
             return moved
         factor = _deviation(positive) / _deviation(moved).clamp_min(_LEAST)

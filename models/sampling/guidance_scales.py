@@ -47,8 +47,8 @@ class NormAfter(Always):
     def idle(self, *, guided: bool) -> str:
         return "" if guided or self.strength != 1 else super().idle(guided=guided)
 
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        ratio = _lengths(found["positive"]) / (_lengths(guided) + _LEAST)
+    def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
+        ratio = _lengths(predictions["positive"]) / (_lengths(guided) + _LEAST)
         return guided * ratio.clamp(max=1) * self.strength
 
 

@@ -58,18 +58,18 @@ class Guider:
 
     def warnings(self) -> list[str]:
         """What a user might not expect of these settings, as sentences."""
-        told = [w for change in self.model.guidance if (w := change.idle(guided=self.guided))]
+        warnings = [w for change in self.model.guidance if (w := change.idle(guided=self.guided))]
         family = self.model.family
         sides = (self.positive, (self.guided and self.negative) or (), self.third.conditioning if self.third else ())
         there = {name for side in sides for _, extras in side for name in OPTIONAL if extras.get(name) is not None}
-        told += [f"{family.title} reads no {OPTIONAL[n]}: it changes nothing" for n in sorted(there - family.reads)]
+        warnings += [f"{family.title} reads no {OPTIONAL[n]}: it changes nothing" for n in sorted(there - family.reads)]
         if self.guided and self.model.recommended.get("cfg") == 1:
-            told.append(
+            warnings.append(
                 f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
             )
-        return told
+        return warnings
 
-    def told(self, **entries: Any) -> Guider:
+    def with_extras(self, **entries: Any) -> Guider:
         """The same with further entries in its conditionings."""
 
         def with_entries(side: Sequence[Any]) -> Sequence[Any]:
@@ -105,9 +105,9 @@ class Branch:
 
     def patched(self, patch: Patch) -> Branch:
         """The same, asked of a network that a patch has changed."""
-        made = copy.copy(self)
-        made.entries = [replace(entry, patches=(*entry.patches, patch)) for entry in self.entries]
-        return made
+        branch = copy.copy(self)
+        branch.entries = [replace(entry, patches=(*entry.patches, patch)) for entry in self.entries]
+        return branch
 
     def acting(self, sigma: float) -> list[int]:
         return [i for i, entry in enumerate(self.entries) if entry.acts(sigma)]
@@ -150,7 +150,7 @@ def _fade(size: int, start: int, whole: int, device: torch.device) -> Tensor:
 def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
     """A mask [H, W], [B, H, W] or [B, 1, H, W] resized for the state x [B, C, ..., h, w]: [B or 1, 1, ..., h, w].
 
-    One with time, [B, 1, T, H, W], is resized for the state of a clip in time too; one of a joined state, [B, 1, N],
+    One with time, [B, 1, T, H, W], is resized for the state of a video in time too; one of a joined state, [B, 1, N],
     has its size.
     """
     if x.ndim == 3:
@@ -203,23 +203,25 @@ class GuidedDenoiser:
             predictions = iter(self.model.predict(x, levels, asked, self.cached))
             self.calls += 1
             self.rows = max(self.rows, len(asked) * len(x))
-        found = {n: branches[n].combine(these, list(islice(predictions, len(these))), x) for n, these in acting.items()}
-        return self._combined(x, sigma, found)
+        combined = {
+            n: branches[n].combine(these, list(islice(predictions, len(these))), x) for n, these in acting.items()
+        }
+        return self._combined(x, sigma, combined)
 
-    def _combined(self, x: Tensor, sigma: float, found: Mapping[Hashable, Tensor]) -> Tensor:
+    def _combined(self, x: Tensor, sigma: float, predictions: Mapping[Hashable, Tensor]) -> Tensor:
         """One prediction x0 of those of the branches."""
         cfg = self._cfg
         for change in self._changes:
-            cfg, found = change.scale(cfg, sigma), change.before(found)
-        guided = found["positive"]
-        if "negative" in found:
-            guided = torch.lerp(found["negative"], guided, cfg)
+            cfg, predictions = change.scale(cfg, sigma), change.before(predictions)
+        guided = predictions["positive"]
+        if "negative" in predictions:
+            guided = torch.lerp(predictions["negative"], guided, cfg)
         for change in self._changes:
-            guided = change.combined(x, sigma, found, guided, cfg)
+            guided = change.combined(x, sigma, predictions, guided, cfg)
         for change in self._changes:
-            guided = change.after(x, found, guided, cfg)
+            guided = change.after(x, predictions, guided, cfg)
         if self._third is None:
             return guided
         if self._third.nested:
-            return torch.lerp(found["third"], guided, self._third.cfg)
-        return guided + self._third.cfg * (found["third"] - found["positive"])
+            return torch.lerp(predictions["third"], guided, self._third.cfg)
+        return guided + self._third.cfg * (predictions["third"] - predictions["positive"])

@@ -1,8 +1,8 @@
-"""Rectified flow of clip and sound that go down schedules of their own in one run (MiniMax-H3).
+"""Rectified flow of video and sound that go down schedules of their own in one run (MiniMax-H3).
 
-Both schedules are one grid t in 0..1, shifted by a for the clip and by b for the sound: sigma = a t / (1 + (a - 1) t).
-So sigma / (1 - sigma), noise to signal, of the sound is b / a of the clip's at each t. A sound that is carried a / b
-times too loud therefore has the clip's noise level, and a sampler that knows only that one steps both exactly.
+Both schedules are one grid t in 0..1, shifted by a for the video and by b for the sound: sigma = a t / (1 + (a - 1) t).
+So sigma / (1 - sigma), noise to signal, of the sound is b / a of the video's at each t. A sound that is carried a / b
+times too loud therefore has the video's noise level, and a sampler that knows only that one steps both exactly.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointFlow(Flow):
-    """The clip's noise levels; ``shift`` is the clip's."""
+    """The video's noise levels; ``shift`` is the video's."""
 
     shift: float = 12.0
     sound_shift: float = 3.0
 
     @property
     def ratio(self) -> float:
-        """Noise to signal of the sound, in parts of the clip's."""
+        """Noise to signal of the sound, in parts of the video's."""
         return self.sound_shift / self.shift
 
     def carried(self, row: Tensor, shapes: Sequence[Sequence[int]]) -> Tensor:
@@ -41,12 +41,12 @@ class JointFlow(Flow):
     def _loud(self, row: Tensor, shapes: Sequence[Sequence[int]], factor: float) -> Tensor:
         import torch
 
-        clip, sound = row.split([prod(shape) for shape in shapes], -1)
-        return torch.cat([clip, sound * factor], -1)
+        video, sound = row.split([prod(shape) for shape in shapes], -1)
+        return torch.cat([video, sound * factor], -1)
 
 
 def of_sound(clip_sigma: Tensor, ratio: float) -> tuple[Tensor, Tensor]:
-    """The sound's noise level beside the clip's, and g, for any shape.
+    """The sound's noise level beside the video's, and g, for any shape.
 
     With r the ``ratio``: g = 1 / (1 - (1 - r) sigma), the sound's level is r g sigma, and its state is r g times what
     the sampler carries.
@@ -57,5 +57,5 @@ def of_sound(clip_sigma: Tensor, ratio: float) -> tuple[Tensor, Tensor]:
 
 def carried_velocity(velocity: Tensor, carried: Tensor, g: Any, ratio: float) -> Tensor:
     """The velocity noise - latent of a carried sound, of that of the sound itself."""
-    found: Tensor = (velocity - (1 - ratio) * carried) * g
-    return found
+    restored: Tensor = (velocity - (1 - ratio) * carried) * g
+    return restored

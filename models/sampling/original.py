@@ -21,14 +21,14 @@ KEY = "original"
 
 def original_of(latent: Mapping[str, Any]) -> Mapping[str, Tensor] | None:
     """The original of a LATENT, None if it has none or the samples are others by now."""
-    found: Mapping[str, Tensor] | None = latent.get(KEY)
-    return found if found is not None and torch.equal(found["noised"], latent["samples"]) else None
+    original: Mapping[str, Tensor] | None = latent.get(KEY)
+    return original if original is not None and torch.equal(original["noised"], latent["samples"]) else None
 
 
 def with_samples(latent: Mapping[str, Any], samples: Tensor, original: Mapping[str, Tensor] | None) -> dict[str, Any]:
     """A LATENT with other samples and their original."""
-    made = {k: v for k, v in latent.items() if k != KEY} | {"samples": samples}
-    return made if original is None else {**made, KEY: original}
+    result = {k: v for k, v in latent.items() if k != KEY} | {"samples": samples}
+    return result if original is None else {**result, KEY: original}
 
 
 def each(latent: Mapping[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:

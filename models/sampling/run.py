@@ -61,13 +61,13 @@ class Sampled:
     original: Mapping[str, Tensor] | None = None
     """Of samples with noise left in them, for another run that goes on with a mask."""
 
-    def latent(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def latent(self, latent: Mapping[str, Any]) -> dict[str, Any]:
         """The LATENT that comes of the one the run was given."""
-        return with_samples(given, self.samples, self.original)
+        return with_samples(latent, self.samples, self.original)
 
-    def denoised_latent(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def denoised_latent(self, latent: Mapping[str, Any]) -> dict[str, Any]:
         """The same with the prediction."""
-        return with_samples(given, self.denoised, None)
+        return with_samples(latent, self.denoised, None)
 
 
 def sample(
@@ -89,23 +89,23 @@ def sample(
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
     if guider.model.begins_with is not None and not sampler.blockwise:
         raise ValueError(
-            f"the clip is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
+            f"the video is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
             "sampler of SamplerARVideo"
         )
     if guider.model.step_cache and sampler.blockwise:
         raise ValueError(
-            "clips that are made block by block take few steps, of which none is reused: leave out EasyCache"
+            "videos that are made block by block take few steps, of which none is reused: leave out EasyCache"
         )
     if guider.model.patches and sampler.blockwise:
         raise ValueError(
-            "clips that are made block by block have an attention of their own: leave out "
+            "videos that are made block by block have an attention of their own: leave out "
             "SlidingTileAttention, ScaleROPE and ModelAttentionBackend"
         )
-    found = yield from _run(guider, noise, sampler, levels, latent)
+    run = yield from _run(guider, noise, sampler, levels, latent)
     # Outside of inference mode: what goes on a wire is an ordinary tensor.
-    samples, before = found.samples.clone(), found.original
+    samples, before = run.samples.clone(), run.original
     original = before and {"samples": before["samples"].clone(), "noise": before["noise"].clone(), "noised": samples}
-    return Sampled(samples, found.denoised.clone(), found.report, original)
+    return Sampled(samples, run.denoised.clone(), run.report, original)
 
 
 def _short(values: Tensor) -> str:
@@ -121,14 +121,14 @@ def _run(
     if shapes := latent.get("shapes"):
         if not model.family.joint:
             raise ValueError(f"{model.family.title} makes no sound: take the latent apart with LTXVSeparateAVLatent")
-        given, guider = latent["samples"], guider.told(latent_shapes=shapes)
+        samples, guider = latent["samples"], guider.with_extras(latent_shapes=shapes)
         if isinstance(sampling, JointFlow):
-            guider = guider.told(sound_ratio=sampling.ratio)
+            guider = guider.with_extras(sound_ratio=sampling.ratio)
     else:
-        given = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
+        samples = fit_shape(fit_cells(latent, model.latent), model.latent.channels, model.latent.axes)
     # Drawn for the fitted shape: what was a latent of 4 channels may be one of 16 now.
-    start_noise = noise.generate_noise({**latent, "samples": given}).to(model.loaded.device)
-    clean = _state(model, given, shapes)
+    start_noise = noise.generate_noise({**latent, "samples": samples}).to(model.loaded.device)
+    clean = _state(model, samples, shapes)
     first, last = float(levels[0]), float(levels[-1])
     max_denoise = first >= sampling.sigma_max or math.isclose(first, sampling.sigma_max, rel_tol=1e-5)
     x = sampling.noise_scaling(first, start_noise, clean, max_denoise=max_denoise)
@@ -136,10 +136,10 @@ def _run(
     denoise: GuidedDenoiser | MaskedDenoiser | KeepingDenoiser = denoiser
     original = original_of(latent)
     if original is not None:
-        given, start_noise = original["samples"], original["noise"].to(model.loaded.device)
-        clean = _state(model, given, shapes)
+        samples, start_noise = original["samples"], original["noise"].to(model.loaded.device)
+        clean = _state(model, samples, shapes)
     elif latent.get("noise_mask") is not None and sampler.fresh_mask_noise and not noise.silent:
-        start_noise = initial_noise(noise.seed + 1, given.shape, latent.get("batch_index")).to(model.loaded.device)
+        start_noise = initial_noise(noise.seed + 1, samples.shape, latent.get("batch_index")).to(model.loaded.device)
     if latent.get("noise_mask") is not None:
         mask = fit_mask(latent["noise_mask"], x)
         at = model.differential.begin(sampling, levels, mask) if model.differential else lambda sigma: mask
@@ -147,8 +147,8 @@ def _run(
             denoise = KeepingDenoiser(denoiser, at, clean)
         else:
             denoise = MaskedDenoiser(denoiser, at, clean, start_noise)
-        if original is None and not is_filled(start_noise) and (told := findings()) is not None:
-            told["mask"] = NOISY_ORIGINAL
+        if original is None and not is_filled(start_noise) and (messages := findings()) is not None:
+            messages["mask"] = NOISY_ORIGINAL
     steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
     prediction = x
 
@@ -159,16 +159,21 @@ def _run(
 
     x = sampling.inverse_noise_scaling(last, (yield from converted(steps, noted)))
     cached = denoiser.cached
-    if model.step_cache and cached and (told := findings()) is not None and (cached.reused or model.step_cache.verbose):
-        told["step cache"] = cached
+    if (
+        model.step_cache
+        and cached
+        and (messages := findings()) is not None
+        and (cached.reused or model.step_cache.verbose)
+    ):
+        messages["step cache"] = cached
     calls, reuse = (denoiser.calls - cached.reused, cached.report()) if cached else (denoiser.calls, None)
     report = Report(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
     if shapes and isinstance(sampling, JointFlow):
         x, prediction = (sampling.restored(row, shapes) for row in (x, prediction))
     x, prediction = (model.process_out(row).cpu() for row in (x, prediction))
-    known = is_filled(given) or latent.get("noise_mask") is not None
+    known = is_filled(samples) or latent.get("noise_mask") is not None
     left = last > 0 and known and is_filled(start_noise)
-    return Sampled(x, prediction, report, {"samples": given, "noise": start_noise.cpu()} if left else None)
+    return Sampled(x, prediction, report, {"samples": samples, "noise": start_noise.cpu()} if left else None)
 
 
 def _state(model: Model, samples: Tensor, shapes: Any) -> Tensor:
@@ -191,8 +196,8 @@ class MaskedDenoiser:
         self.sampling: ModelSampling = inner.sampling
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
-        kept, mask = self.sampling.noise_scaling(sigma, self._noise, self._clean), self._mask(sigma)
-        denoised = self._inner(torch.lerp(kept, x, mask), sigma)
+        noised, mask = self.sampling.noise_scaling(sigma, self._noise, self._clean), self._mask(sigma)
+        denoised = self._inner(torch.lerp(noised, x, mask), sigma)
         return torch.lerp(self._clean, denoised, mask)
 
 
@@ -238,7 +243,7 @@ def fit_cells(latent: Mapping[str, Any], format: LatentFormat) -> Tensor:
 def fit_shape(samples: Tensor, channels: int, axes: int = 2) -> Tensor:
     """A latent with the model's numbers of channels and axes: an empty one is remade, a filled one must have them.
 
-    EmptyLatentImage cannot know the model and makes 4 channels. A picture is a clip of one frame.
+    EmptyLatentImage cannot know the model and makes 4 channels. A picture is a video of one frame.
     """
     if samples.ndim == 4 and axes == 3:
         samples = samples[:, :, None]

@@ -114,15 +114,15 @@ def uni_pc(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, varia
     levels = sigmas.tolist()
     levels[-1] = levels[-1] or UNI_PC_LAST_SIGMA
     highest = max(1, min(3, len(levels) - 2))
-    seen: list[tuple[float, Tensor]] = []
+    history: list[tuple[float, Tensor]] = []
     at, order = x, 1
     for done, total, s, to in each_step(levels):
         d = denoise(x, s)
-        if seen:
-            x = _uni_pc_update(at, seen[-order:], s, variant, corrected_by=d)
-        seen = [*seen[-2:], (s, d)]
+        if history:
+            x = _uni_pc_update(at, history[-order:], s, variant, corrected_by=d)
+        history = [*history[-2:], (s, d)]
         at, order = x, min(highest, done, total + 1 - done)
-        x = _uni_pc_update(at, seen[-order:], to, variant)
+        x = _uni_pc_update(at, history[-order:], to, variant)
         yield Step(done, total, s, d)
     return x
 
@@ -133,13 +133,13 @@ def uni_pc_bh2(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -
 
 
 def _uni_pc_update(
-    x: Tensor, seen: list[tuple[float, Tensor]], to: float, variant: str, corrected_by: Tensor | None = None
+    x: Tensor, history: list[tuple[float, Tensor]], to: float, variant: str, corrected_by: Tensor | None = None
 ) -> Tensor:
     """From x at the last sigma of ``seen`` to ``to``; ``seen`` holds as many predictions as the order."""
-    s, d = seen[-1]
+    s, d = history[-1]
     h = math.log(s / to)
-    rates = [math.log(s / earlier) / h for earlier, _ in seen[-2::-1]]
-    slopes = [(earlier - d) / r for (_, earlier), r in zip(seen[-2::-1], rates, strict=True)]
+    rates = [math.log(s / earlier) / h for earlier, _ in history[-2::-1]]
+    slopes = [(earlier - d) / r for (_, earlier), r in zip(history[-2::-1], rates, strict=True)]
     if corrected_by is not None:
         rates, slopes = [*rates, 1.0], [*slopes, corrected_by - d]
     x = (to / s) * x - math.expm1(-h) * d

@@ -79,7 +79,7 @@ def dpmpp_2m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise,
 def dpmpp_3m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, eta: float = 1.0) -> Steps:
     """SDE-DPM-Solver++ with a parabola in lambda through the last three predictions."""
     sampling = denoise.sampling
-    seen: list[tuple[float, Tensor]] = []  # (length of the step that began there, prediction), newest first
+    history: list[tuple[float, Tensor]] = []  # (length of the step that began there, prediction), newest first
     for done, total, s, to in each_step(_levels(sampling, sigmas)):
         d = denoise(x, s)
         if to == 0:
@@ -88,23 +88,23 @@ def dpmpp_3m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise,
             h = _lambda(sampling, to) - _lambda(sampling, s)
             reach = (1 + eta) * h
             x = (to / s * math.exp(-eta * h)) * x - (sampling.alpha(to) * math.expm1(-reach)) * d
-            x = x + sampling.alpha(to) * _bend(d, seen, h, reach)
+            x = x + sampling.alpha(to) * _bend(d, history, h, reach)
             x = x + (to * math.sqrt(-math.expm1(-2 * eta * h))) * noise(x)
-            seen = [(h, d), *seen[:1]]
+            history = [(h, d), *history[:1]]
         yield Step(done, total, s, d)
     return x
 
 
-def _bend(d: Tensor, seen: list[tuple[float, Tensor]], h: float, reach: float) -> Tensor | float:
+def _bend(d: Tensor, history: list[tuple[float, Tensor]], h: float, reach: float) -> Tensor | float:
     """What slope and curvature of x0 in lambda add to a step of ``h``."""
-    if not seen:
+    if not history:
         return 0.0
     phi2 = math.expm1(-reach) / reach + 1
-    slope = (d - seen[0][1]) * (h / seen[0][0])
-    if len(seen) == 1:
+    slope = (d - history[0][1]) * (h / history[0][0])
+    if len(history) == 1:
         return phi2 * slope
-    r0, r1 = seen[0][0] / h, seen[1][0] / h
-    change = slope - (seen[0][1] - seen[1][1]) / r1
+    r0, r1 = history[0][0] / h, history[1][0] / h
+    change = slope - (history[0][1] - history[1][1]) / r1
     phi3 = phi2 / reach - 0.5
     return phi2 * (slope + change * (r0 / (r0 + r1))) - (phi3 / (r0 + r1)) * change
 

@@ -33,5 +33,5 @@ def _convolve(
     """What ``nn.Conv3d`` does with an input [B, C, T, H, W]."""
     if x.device.type != "cpu" or x.dtype != torch.float32 or x.ndim != 5 or not x.numel():
         return nn.functional.conv3d(x, weight, bias, stride, padding, dilation, groups)
-    made: Tensor = torch.mkldnn_convolution(x, weight, bias, padding, stride, dilation, groups)
-    return made
+    out: Tensor = torch.mkldnn_convolution(x, weight, bias, padding, stride, dilation, groups)
+    return out

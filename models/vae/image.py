@@ -50,8 +50,8 @@ class Vae:
         node saves, and ``warn`` is told.
         """
 
-        def whole(z: Tensor, what: str) -> Iterator[Tensor]:
-            yield self._checked(self._decode, z, what, warn)
+        def whole(z: Tensor, action: str) -> Iterator[Tensor]:
+            yield self._checked(self._decode, z, action, warn)
 
         return (yield from _each(latent, self.latent, 1, whole, warn))
 
@@ -74,26 +74,26 @@ class Vae:
         h, w = latent.shape[-2:]
         places = [(y, x) for y in tile_starts(h, tile, overlap) for x in tile_starts(w, tile, overlap)]
 
-        def tiled(z: Tensor, what: str) -> Iterator[Tensor]:
+        def tiled(z: Tensor, action: str) -> Iterator[Tensor]:
             total = weights = torch.zeros(())
             for number, (y, x) in enumerate(places, 1):
                 part = z[..., y : y + tile, x : x + tile]
-                found = self._checked(self._decode, part, what, warn)
-                factor = found.shape[-1] // part.shape[-1]
+                pixels = self._checked(self._decode, part, action, warn)
+                factor = pixels.shape[-1] // part.shape[-1]
                 if total.ndim == 0:
-                    total = torch.zeros(*found.shape[:2], h * factor, w * factor)
+                    total = torch.zeros(*pixels.shape[:2], h * factor, w * factor)
                     weights = torch.zeros(h * factor, w * factor)
                 there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
                 fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
                 fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
-                total[there] += found * fade
+                total[there] += pixels * fade
                 weights[there] += fade
                 yield total / weights if number == len(places) else total
 
         return (yield from _each(latent, self.latent, len(places), tiled, warn))
 
     def in_time(self, length: int, overlap: int) -> Vae:
-        """The same with tiles of so many frames, for autoencoders that cut clips in time; this one does not."""
+        """The same with tiles of so many frames, for autoencoders that cut videos in time; this one does not."""
         return self
 
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
@@ -105,18 +105,18 @@ class Vae:
         return pixels
 
     @torch.no_grad()
-    def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, what: str, warn: Warn = print) -> Tensor:
+    def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, action: str, warn: Warn = print) -> Tensor:
         """Run the network; a result that is not finite is made again in float32, and if that fails, is an error."""
         if not bool(x.isfinite().all()):
-            raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
+            raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
         for loaded in self._precisions():
             if loaded is not self.loaded:
-                warn(f"{what} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
+                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
             with torch.autocast(loaded.device.type, enabled=False), loaded.resident() as network:
                 result = code(network, loaded.inputs(x)).float().cpu()
             if bool(result.isfinite().all()):
                 return result
-        raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+        raise NotFinite(f"{action} gives NaN or infinity even in float32: these VAE weights are broken")
 
     def _precisions(self) -> Iterator[Loaded]:
         """The network, then a float32 copy of it if it computes in half precision."""

@@ -19,26 +19,26 @@ from pipegraph.models.vae.image import NotFinite, Step, Vae, Warn, dtype_name, t
 
 @dataclass(frozen=True, eq=False)
 class VideoVae(Vae):
-    """A loaded video autoencoder: latents z [B, C, T, h, w], clips float32 [frames, H, W, 3] in 0..1. Never changed."""
+    """A loaded video autoencoder: latents z [B, C, T, h, w], videos float32 [frames, H, W, 3] in 0..1. Immutable."""
 
     def frames_of(self, cells: int) -> int:
         """How many frames so many latent frames are."""
         return 1 + (cells - 1) * self.latent.frames
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        """The latent [1, C, T, h, w] of a clip [frames, H, W, 3] in 0..1: of 4n + 1 frames, n + 1 latent frames.
+        """The latent [1, C, T, h, w] of a video [frames, H, W, 3] in 0..1: of 4n + 1 frames, n + 1 latent frames.
 
         Frames beyond the last 4n + 1 are left out, which is said. The mean of the posterior, not a sample.
         """
         step = self.latent.frames
         whole = 1 + (len(image) - 1) // step * step
         if whole != len(image):
-            warn(f"{len(image)} frames are encoded as {whole}: a clip has {step}n + 1")
+            warn(f"{len(image)} frames are encoded as {whole}: a video has {step}n + 1")
         pixels = image[:whole].movedim(-1, 0)[None] * 2 - 1
         return self._checked(self._encode, pixels, "encoding", warn)
 
     def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
-        """The clip [B * frames, H, W, 3] of latents z [B, C, T, h, w]; yields after each latent frame."""
+        """The video [B * frames, H, W, 3] of latents z [B, C, T, h, w]; yields after each latent frame."""
         return (yield from self._all(latent, 0, 0, warn))
 
     def decode_tiled_steps(
@@ -54,12 +54,12 @@ class VideoVae(Vae):
 
         A result that is not finite in half precision is made again in float32.
         """
-        done, what = 0, "decoding"
+        done, action = 0, "decoding"
         if not bool(latent.isfinite().all()):
-            raise NotFinite(f"{what}: the input holds NaN or infinity; the fault lies before the VAE")
+            raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
         for loaded in self._precisions():
             if loaded is not self.loaded:
-                warn(f"{what} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
+                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
             whole = True
             with loaded.resident() as network:
                 for number, part in enumerate(self._stream(network, loaded.inputs(latent[None]), tile, overlap)):
@@ -71,10 +71,10 @@ class VideoVae(Vae):
                         yield ((part + 1) / 2).clamp(0, 1)[0].movedim(0, -1).contiguous()
             if whole:
                 return
-        raise NotFinite(f"{what} gives NaN or infinity even in float32: these VAE weights are broken")
+        raise NotFinite(f"{action} gives NaN or infinity even in float32: these VAE weights are broken")
 
     def stream(self, latents: Iterable[Tensor]) -> Iterator[Tensor]:
-        """The frames [n, H, W, 3] of one clip whose latents z [C, t, h, w] come piece by piece: 1, then 4 at a time."""
+        """Decode latents z [C, t, h, w] of one video piece by piece to frames [n, H, W, 3]: 1, then 4 at a time."""
         memory = self._memory(self.loaded.network)
         for z in latents:
             for cell in self.loaded.inputs(z[None]).split(1, dim=2):
@@ -94,16 +94,16 @@ class VideoVae(Vae):
     def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
         latent = latent[:, :, None] if latent.ndim == 4 else latent
         self.check(latent)
-        clips, cells, frames = len(latent), latent.shape[2], self.frames_of(latent.shape[2])
+        videos, cells, frames = len(latent), latent.shape[2], self.frames_of(latent.shape[2])
         pixels: Tensor | None = None
         at = 0
         for i, z in enumerate(latent):
             for number, part in enumerate(self.parts(z, warn, tile, overlap), 1):
                 if pixels is None:
-                    pixels = torch.empty(clips * frames, *part.shape[1:])
+                    pixels = torch.empty(videos * frames, *part.shape[1:])
                 pixels[at : at + len(part)] = part
                 at += len(part)
-                yield i * cells + number, clips * cells
+                yield i * cells + number, videos * cells
         assert pixels is not None
         return pixels
 
@@ -118,11 +118,11 @@ class VideoVae(Vae):
         memories = [self._memory(network) for _ in places]
         for frame in z.split(1, dim=2):
             with torch.autocast(z.device.type, enabled=False):
-                found = blended(frame, places, tile, overlap, [memory.decode for memory in memories])
-            yield found
+                pixels = blended(frame, places, tile, overlap, [memory.decode for memory in memories])
+            yield pixels
 
     def _memory(self, network: Any) -> Any:
-        """What decodes one latent frame of a clip after the other."""
+        """What decodes one latent frame of a video after the other."""
         return _Memory(network)
 
 
@@ -138,23 +138,23 @@ def blended(
     total, weights = torch.zeros(()), torch.zeros(())
     for decode, (y, x) in zip(decoders, places, strict=True):
         part = z[..., y : y + (tile or h), x : x + (tile or w)]
-        found = decode(part).float().cpu()
+        pixels = decode(part).float().cpu()
         if len(places) == 1:
-            return found
-        factor = found.shape[-1] // part.shape[-1]
+            return pixels
+        factor = pixels.shape[-1] // part.shape[-1]
         if total.ndim == 0:
-            total = torch.zeros(*found.shape[:3], h * factor, w * factor)
+            total = torch.zeros(*pixels.shape[:3], h * factor, w * factor)
             weights = torch.zeros(h * factor, w * factor)
         there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
         fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
         fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
-        total[there] += found * fade
+        total[there] += pixels * fade
         weights[there] += fade
     return total / weights
 
 
 class _Memory:
-    """A decoder in the middle of a clip: what its convolutions have to know of the frames before."""
+    """A decoder in the middle of a video: what its convolutions have to know of the frames before."""
 
     def __init__(self, network: Any) -> None:
         self._network = network
@@ -195,7 +195,7 @@ class DecodedFrames:
 
 @dataclass(frozen=True, eq=False)
 class LatentFrames(DecodedFrames):
-    """Frames of latents z [B, C, T, h, w], decoded when asked for: a clip after the other."""
+    """Frames of latents z [B, C, T, h, w], decoded when asked for: a video after the other."""
 
     vae: VideoVae
     latent: Tensor

@@ -294,7 +294,7 @@ def _latents(ctx: RunContext, vae: Any, frames: Tensor | None, audio_vae: Any, a
 
     latents: dict[str, Any] = {}
     if frames is not None and vae is not None:
-        latents["latent"] = noised(_video_vae(vae).given(frames, ctx.warn))
+        latents["latent"] = noised(_video_vae(vae).encode_condition(frames, ctx.warn))
     if audio is not None and audio_vae is not None:
         if not isinstance(audio_vae, MiniMaxSoundVae):
             raise ValueError("this is not MiniMax-H3's audio VAE (minimax_h3_audio_vae_...)")

@@ -23,7 +23,7 @@ from pipegraph.models.checkpoints.load import load_model, load_text_encoders
 from pipegraph.models.families.flux import position_ids
 from pipegraph.models.loading.place import Place
 from pipegraph.models.model import Model
-from pipegraph.models.quantize import kept, quantized_weight
+from pipegraph.models.quantize import quantized_weight, refusal
 
 LORA = paths.EMBEDDED / "loras/flux-tiny-flat.safetensors"
 Pack = Callable[[Tensor], PackedWeight]
@@ -89,7 +89,7 @@ def effect(model: Model, inputs: dict[str, Tensor]) -> Tensor:
 def packed(pack: Pack) -> nn.Module:
     network: nn.Module = load_model("embedded/flux-tiny", Place(torch.device("cpu"), torch.float32)).loaded.network
     for name, layer in network.named_modules():
-        if isinstance(layer, nn.Linear) and not kept(type(network).__name__, name, tuple(layer.weight.shape), "q8"):
+        if isinstance(layer, nn.Linear) and not refusal(type(network).__name__, name, tuple(layer.weight.shape), "q8"):
             KernelLinear.pack(layer, pack(layer.weight.detach()))
     return network
 

@@ -23,7 +23,7 @@ from pipegraph.models.checkpoints.load import load_checkpoint, load_model
 from pipegraph.models.checkpoints.source import checkpoint
 from pipegraph.models.families import FAMILIES
 from pipegraph.models.loading.place import Place
-from pipegraph.models.quantize import FORMATS, formats, kept, noted, quantized, quantized_weight
+from pipegraph.models.quantize import FORMATS, formats, noted, quantized, quantized_weight, refusal
 
 SHIPPED = "embedded/flux-tiny"
 PAIRS, PART = 1000, 100
@@ -57,20 +57,20 @@ def test_the_recipe_keeps_what_is_fragile() -> None:
         "single_transformer_blocks.37.norm.linear",
         "time_text_embed.timestep_embedder.linear_1",
     ):
-        assert kept(flux, layer, (3072, 3072), "q8") == "fragile", layer
+        assert refusal(flux, layer, (3072, 3072), "q8") == "fragile", layer
     for layer in (
         "transformer_blocks.0.attn.to_q",
         "single_transformer_blocks.3.proj_out",
         "transformer_blocks.1.ff.net.2",
         "single_transformer_blocks.0.proj_mlp",
     ):
-        assert not kept(flux, layer, (3072, 3072), "q8"), layer
-    assert not kept((), "encoder.block.0.layer.1.DenseReluDense.wo", (128, 256), "w4")
+        assert not refusal(flux, layer, (3072, 3072), "q8"), layer
+    assert not refusal((), "encoder.block.0.layer.1.DenseReluDense.wo", (128, 256), "w4")
     for layer in ("patch_embed.proj", "lm_head", "blocks.0.adaLN_modulation.1", "model.layers.0.mlp.gate"):
-        assert kept(None, layer, (8, 8), "q8"), layer
+        assert refusal(None, layer, (8, 8), "q8"), layer
     for layer in ("model.layers.0.mlp.gate_proj", "model.layers.0.self_attn.o_proj", "transformer_blocks.0.attn1.to_q"):
-        assert not kept(None, layer, (8, 8), "q8"), layer
-    assert kept(flux, "transformer_blocks.0.attn.to_q", (3072, 3080), "w4") == "its 3080 columns are no groups of 32"
+        assert not refusal(None, layer, (8, 8), "q8"), layer
+    assert refusal(flux, "transformer_blocks.0.attn.to_q", (3072, 3080), "w4") == "its 3080 columns are no groups of 32"
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -136,7 +136,7 @@ def test_three_conditionings(toy: Any, says: Says, nested: bool) -> None:
     # 0.1 x is in all three predictions: it is left once, but the first way of "regular" ends at its own.
     assert torch.allclose(run(guider, sigmas), (0.1 * x + wanted) / 0.5 + 0.25, atol=1e-5)
     assert toy.calls[-1][1] == 3
-    told = guider.told(latent_shapes=1)
+    told = guider.with_extras(latent_shapes=1)
     assert told.third and told.third.conditioning[0][1] == {"latent_shapes": 1}
     with pytest.raises(ValueError, match="conditioning is empty"):
         run(Guider(toy, says(1.0), None, 1.0, Third([], 2.0)), sigmas)

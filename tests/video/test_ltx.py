@@ -166,7 +166,7 @@ def test_frames_equal_diffusers(load: Load, pipeline: Load, folder: Load, versio
     z = pipe.vae.encode(clip[:FRAMES].movedim(-1, 0)[None] * 2 - 1).latent_dist.mode()
     z = pipe._normalize_latents(z, pipe.vae.latents_mean, pipe.vae.latents_std)
     assert (vae.encode(clip, said.append) - z).abs().max() < TOLERANCE
-    assert said == ["20 frames are encoded as 17: a clip has 8n + 1"]
+    assert said == ["20 frames are encoded as 17: a video has 8n + 1"]
 
 
 def test_a_first_frame_equals_diffusers(

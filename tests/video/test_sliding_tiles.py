@@ -103,7 +103,7 @@ def test_what_is_lost_is_measured_once(model: Model) -> None:
     (loss,) = found.values()
     assert len(loss.errors) == 2 and all(0.01 < e < 2 for e in loss.errors)  # one call, a layer each
     assert 0.1 < loss.share < 0.5
-    assert "of the pairs of the clip's tokens" in str(loss)
+    assert "of the pairs of the video's tokens" in str(loss)
     exact: dict[str, Any] = {}
     with finding(exact):
         predict(sliding_tile_attention(model, **TILES))

@@ -244,5 +244,5 @@ def test_clips_become_latents_and_come_back(load: Any, pipeline: Any, wan: Path)
     said: list[str] = []
     z = vae.encode(images, said.append)
     expected = pipeline(wan).vae.encode(images[:9].movedim(-1, 0)[None] * 2 - 1).latent_dist.mode()
-    assert said == ["10 frames are encoded as 9: a clip has 4n + 1"]
+    assert said == ["10 frames are encoded as 9: a video has 4n + 1"]
     assert z.shape == (1, 16, 3, 6, 4) and (z - expected).abs().max() < TOLERANCE

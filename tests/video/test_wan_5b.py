@@ -81,7 +81,7 @@ def test_latents_of_given_pictures(load: Any, folders: tuple[Path, Path], contex
     assert empty["samples"].shape == (2, 48, 4, 2, 4) and not empty["samples"].any() and "noise_mask" not in empty
     images = torch.rand(6, 40, 70, 3, generator=torch.Generator().manual_seed(1))
     begun = wan22_image_to_video_latent(vae, context, 64, 32, 13, 2, images)
-    assert context.warnings == ["6 frames are encoded as 5: a clip has 4n + 1"]
+    assert context.warnings == ["6 frames are encoded as 5: a video has 4n + 1"]
     assert begun["noise_mask"].flatten(3)[0, 0, :, 0].tolist() == [0, 0, 1, 1]
     assert torch.equal(begun["samples"][0], begun["samples"][1])
     assert vae.latent.process_in(begun["samples"])[:, :, 2:].abs().max() < 1e-6

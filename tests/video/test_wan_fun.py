@@ -95,7 +95,7 @@ def test_a_clip_to_follow_and_first_frames(context: Context) -> None:
     nothing = torch.zeros_like(torch.cat([x, x], 1))
     assert (predict(model(net), alone.positive, x) - asked(net, torch.cat([x, nothing], 1))).abs().max() < 1e-5
     with pytest.raises(
-        ValueError, match=r"the clip to follow is a latent \[16, 3, 6, 4\], the clip is \[16, 2, 6, 4\]"
+        ValueError, match=r"the video to follow is a latent \[16, 3, 6, 4\], the video is \[16, 2, 6, 4\]"
     ):
         predict(model(net), made.positive, noise(5))
     with pytest.raises(ValueError, match="is for Wan's Fun Control models"):
@@ -213,7 +213,7 @@ def test_a_camera(context: Context) -> None:
     with pytest.raises(ValueError, match="leave camera_conditions unconnected"):
         predict(model(network(in_channels=36)), made.positive, x)
     other = wan_camera_embedding("Static", 64, 48, FRAMES).camera_embedding
-    with pytest.raises(ValueError, match=r"the camera is of \[3, 48, 64\] .* the clip of \[3, 48, 32\]"):
+    with pytest.raises(ValueError, match=r"the camera is of \[3, 48, 64\] .* the video of \[3, 48, 32\]"):
         predict(model(net), wan_camera_image_to_video(*given, picture(3), other).positive, x)
 
 

@@ -73,7 +73,7 @@ def test_pictures_and_networks_that_do_not_fit(load: Any, wan: Path, i2v: Path, 
     with pytest.raises(ValueError, match="i2v model"):
         load(wan)[0].prepare(made.positive, made.latent["samples"])
     alone = wan_image_to_video(*texts(clip), vae, context, SIZE[1], SIZE[0], 9)  # no picture: nothing is given
-    beside = model.prepare(alone.positive, noise())[0].inputs.batched["beside"]
+    beside = model.prepare(alone.positive, noise())[0].inputs.batched["concat"]
     assert beside.shape == (1, 20, 3, 6, 4) and not beside.any()
 
 

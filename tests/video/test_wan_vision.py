@@ -134,7 +134,7 @@ def test_one_picture_of_two(load: Any, pipeline: Any, flf: Path, context: Contex
     made = wan_first_last_frame_to_video(*texts(clip), vae, context, SIZE[1], SIZE[0], 5, **given)
     x = noise(5)
     [prepared] = model.prepare(made.positive, x)
-    beside = prepared.inputs.batched["beside"]
+    beside = prepared.inputs.batched["concat"]
     whole = [[True] * 4, [False] * 4] if which == "start" else [[False] * 4, [False, False, False, True]]
     assert beside[0, :4].flatten(2).bool().all(2).T.tolist() == whole
     network = pipeline(flf, "WanImageToVideoPipeline").transformer

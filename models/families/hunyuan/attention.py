@@ -1,6 +1,6 @@
 """Attention of HunyuanVideo's networks and autoencoders on the kernel layer, without masks.
 
-diffusers tells attention of padding by masks, in 1.5 by one of queries times keys, which for a clip takes gigabytes.
+diffusers tells attention of padding by masks, in 1.5 by one of queries times keys, which for a video takes gigabytes.
 Text comes without padding here, so all tokens attend to all.
 """
 
@@ -23,7 +23,7 @@ _WHOLE = {"HunyuanVideo15AttnBlock": attend_15, "HunyuanVideoMidBlock3D": middle
 
 
 class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
-    """Attention of clip and text together, as in both versions; the mask is not read."""
+    """Attention of video and text together, as in both versions; the mask is not read."""
 
     attends = "video and text"
     """Read by ``hooks.diffusers.attended``."""
@@ -36,7 +36,7 @@ class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
         attention_mask: Tensor | None = None,
         image_rotary_emb: Any = None,
     ) -> Any:
-        """States of clip and text [B, S, C] in and out."""
+        """States of video and text [B, S, C] in and out."""
         return super().__call__(attn, hidden_states, encoder_hidden_states, None, image_rotary_emb)
 
 

@@ -2,8 +2,8 @@
 
 1.5's (AutoencoderKLHunyuanVideo15) is causal throughout: each convolution keeps the two frames before, and attention,
 at 1/16 of the size, keeps the keys and values of all frames before. So decoding frame by frame is decoding the whole.
-1.0's (AutoencoderKLHunyuanVideo) norms a clip over time, so each frame sees the whole clip; tiles of time fade into one
-another, as in diffusers.
+1.0's (AutoencoderKLHunyuanVideo) normalizes over all frames, so each frame sees the whole video; temporal tiles are
+blended, as in diffusers.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def attend_by_frame(q: Tensor, k: Tensor, v: Tensor, before: KeyValues | None = 
         v: Values.
         before: What :data:`KeyValues` says of earlier frames; these frames' are added, in place.
     """
-    kept: KeyValues = [] if before is None else before
-    found = []
+    past: KeyValues = [] if before is None else before
+    outputs = []
     for i in range(q.shape[1]):
-        kept.append((k[:, i : i + 1], v[:, i : i + 1]))
-        keys, values = (torch.cat(tensors, 2) for tensors in zip(*kept, strict=True))
-        kept[:] = [(keys, values)]
-        found.append(attention(q[:, i : i + 1], keys, values))
-    return torch.cat(found, 1)
+        past.append((k[:, i : i + 1], v[:, i : i + 1]))
+        keys, values = (torch.cat(tensors, 2) for tensors in zip(*past, strict=True))
+        past[:] = [(keys, values)]
+        outputs.append(attention(q[:, i : i + 1], keys, values))
+    return torch.cat(outputs, 1)
 
 
 def attend_15(block: Any, x: Tensor, before: KeyValues | None = None) -> Tensor:
@@ -74,7 +74,7 @@ class HunyuanVideo15Vae(VideoVae):
 
 
 class _Memory:
-    """1.5's decoder in the middle of a clip: what its layers have to know of the frames before."""
+    """1.5's decoder in the middle of a video: what its layers have to know of the frames before."""
 
     def __init__(self, network: Any) -> None:
         self._decoder = network.decoder
@@ -105,8 +105,8 @@ class _Memory:
         before = self._frames.get(layer, x[:, :, :1].expand(-1, -1, back, -1, -1))
         x = torch.cat([before, x], 2)
         self._frames[layer] = x[:, :, x.shape[2] - back :].clone()
-        found: Tensor = layer.conv(F.pad(x, (*sides, 0, 0), mode=layer.pad_mode))
-        return found
+        out: Tensor = layer.conv(F.pad(x, (*sides, 0, 0), mode=layer.pad_mode))
+        return out
 
     def _resnet(self, block: Any, x: Tensor) -> Tensor:
         y = self._conv(block.conv1, block.nonlinearity(block.norm1(x)))
@@ -116,15 +116,15 @@ class _Memory:
     def _upsample(self, layer: Any, x: Tensor) -> Tensor:
         """Channels become pixels, and frames but for the first, which stays one."""
         y, unpack = self._conv(layer.conv, x), layer._dcae_upsample_rearrange
-        found: Tensor
+        out: Tensor
         if not layer.add_temporal_upsample:
-            found = unpack(y, 1, 2, 2) + unpack(x.repeat_interleave(layer.repeats, dim=1), 1, 2, 2)
+            out = unpack(y, 1, 2, 2) + unpack(x.repeat_interleave(layer.repeats, dim=1), 1, 2, 2)
         elif self._first:
             half = unpack(y, 1, 2, 2)[:, : y.shape[1] // 8]
-            found = half + unpack(x, 1, 2, 2).repeat_interleave(layer.repeats // 2, dim=1)
+            out = half + unpack(x, 1, 2, 2).repeat_interleave(layer.repeats // 2, dim=1)
         else:
-            found = unpack(y, 2, 2, 2) + unpack(x, 2, 2, 2).repeat_interleave(layer.repeats, dim=1)
-        return found
+            out = unpack(y, 2, 2, 2) + unpack(x, 2, 2, 2).repeat_interleave(layer.repeats, dim=1)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +151,17 @@ class HunyuanVideoVae(VideoVae):
 
         def decode(part: Tensor) -> Tensor:
             with torch.autocast(self.loaded.device.type, enabled=False):
-                found: Tensor = network.decoder(network.post_quant_conv(part))
-            return found
+                pixels: Tensor = network.decoder(network.post_quant_conv(part))
+            return pixels
 
         # A tile begins with the latent frame before its own; what has no other is no tile.
         for i in range(0, max(1, z.shape[2] - 1), step):
-            found = blended(z[:, :, i : i + length + 1], places, tile, overlap, [decode] * len(places))
+            pixels = blended(z[:, :, i : i + length + 1], places, tile, overlap, [decode] * len(places))
             if tail is not None:
-                found = found[:, :, 1:]
-                share = min(tail.shape[2], found.shape[2])
+                pixels = pixels[:, :, 1:]
+                share = min(tail.shape[2], pixels.shape[2])
                 fade = (torch.arange(share) / max(1, share))[:, None, None]
-                found[:, :, :share] = tail[:, :, :share] * (1 - fade) + found[:, :, :share] * fade
+                pixels[:, :, :share] = tail[:, :, :share] * (1 - fade) + pixels[:, :, :share] * fade
             own = step * self.latent.frames + (tail is None)
-            tail = found[:, :, own:]
-            yield found[:, :, :own]
+            tail = pixels[:, :, own:]
+            yield pixels[:, :, :own]

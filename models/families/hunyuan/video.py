@@ -73,7 +73,7 @@ def check_text(text: Tensor, width: int) -> None:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
     import torch
     import torch.nn.functional as F
 

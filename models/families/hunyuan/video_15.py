@@ -57,27 +57,27 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         )
     video.check_text(text, config.text_embed_dim)
     glyphs = extras.get("conditioning_byt5small")
-    seen = extras.get("clip_vision_output")
+    vision = extras.get("clip_vision_output")
     return Inputs(
         {
             "encoder_hidden_states": text,
             "encoder_hidden_states_2": _states("quoted text", glyphs, config.text_embed_2_dim, text),
-            "image_embeds": _states("picture", None if seen is None else seen.last, config.image_embed_dim, text),
-            "beside": _beside(extras, x).to(text),
+            "image_embeds": _states("picture", None if vision is None else vision.last, config.image_embed_dim, text),
+            "concat": _concat_channels(extras, x).to(text),
         }
     )
 
 
-def _states(what: str, given: Tensor | None, width: int, like: Tensor) -> Tensor:
+def _states(name: str, states: Tensor | None, width: int, like: Tensor) -> Tensor:
     """The states that are given [B, T, width], else none: [B, 0, width]."""
-    if given is None:
+    if states is None:
         return like.new_zeros(len(like), 0, width)
-    if given.shape[-1] != width:
-        raise ValueError(f"the {what} has {given.shape[-1]} numbers a token, this network reads {width}")
-    return given.to(like)
+    if states.shape[-1] != width:
+        raise ValueError(f"the {name} has {states.shape[-1]} numbers a token, this network reads {width}")
+    return states.to(like)
 
 
-def _beside(extras: Mapping[str, Any], x: Tensor) -> Tensor:
+def _concat_channels(extras: Mapping[str, Any], x: Tensor) -> Tensor:
     """The channels beside the state [1, C + 1, T, H, W]: the latents of given frames, else 0, and 1 where one is given.
 
     ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1, T, H, W].
@@ -90,27 +90,27 @@ def _beside(extras: Mapping[str, Any], x: Tensor) -> Tensor:
         return x.new_zeros(1, x.shape[1] + 1, *shape)
     if image.shape[1:] != (x.shape[1], *shape):
         raise ValueError(
-            f"the pictures to begin with are a latent {list(image.shape[1:])}, the clip is {[x.shape[1], *shape]}: "
+            f"the pictures to begin with are a latent {list(image.shape[1:])}, the video is {[x.shape[1], *shape]}: "
             "make both with the same node"
         )
-    given = x.new_ones(1, 1, *shape) if mask is None else (1 - mask).expand(-1, 1, *shape).to(x)
-    return torch.cat([image.to(x) * given, given], 1)
+    known = x.new_ones(1, 1, *shape) if mask is None else (1 - mask).expand(-1, 1, *shape).to(x)
+    return torch.cat([image.to(x) * known, known], 1)
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
     import torch
 
-    given = dict(inputs.batched)
-    state = torch.cat([x, given.pop("beside").to(x)], 1)
+    arguments = dict(inputs.batched)
+    state = torch.cat([x, arguments.pop("concat").to(x)], 1)
     masks = {
-        name: torch.ones(given[states].shape[:2], dtype=torch.bool, device=x.device)
+        name: torch.ones(arguments[states].shape[:2], dtype=torch.bool, device=x.device)
         for name, states in (
             ("encoder_attention_mask", "encoder_hidden_states"),
             ("encoder_attention_mask_2", "encoder_hidden_states_2"),
         )
     }
-    output: Tensor = network(hidden_states=state, timestep=timestep, **given, **masks, return_dict=False)[0]
+    output: Tensor = network(hidden_states=state, timestep=timestep, **arguments, **masks, return_dict=False)[0]
     return output
 
 

@@ -88,8 +88,8 @@ class AudioVae(Vae):
             raw = network.encode(spectrum, return_dict=False)[0].mode().float().cpu()
         mean, std = (v.float().cpu() for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
         rows = (raw.transpose(1, 2).flatten(2) - mean) / std
-        made: Tensor = rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
-        return made
+        latent: Tensor = rows.unflatten(2, (raw.shape[1], raw.shape[3])).transpose(1, 2)
+        return latent
 
     def _spectrum(self, wave: Tensor) -> Tensor:
         """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
@@ -109,8 +109,8 @@ class AudioVae(Vae):
             wave.flatten(0, 1), WINDOW, config.mel_hop_length, window=torch.hann_window(WINDOW), return_complex=True
         )
         bands = lines.abs().mT @ torch.from_numpy(bank).float()
-        made: Tensor = bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
-        return made
+        logs: Tensor = bands.clamp(min=FAINT).log().unflatten(0, wave.shape[:2])
+        return logs
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         raise ValueError("this VAE is of sound, not of pictures")

@@ -1,4 +1,4 @@
-"""Guidance of LTX-2 with one scale for the clip and another for its sound."""
+"""Guidance of LTX-2 with one scale for the video and another for its sound."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 class TwoScales(Acting):
     """The guided x0 of each part is d_neg + scale (d_pos - d_neg) with its own scale, whatever the guider's cfg is."""
 
-    clip: float
+    video: float
     sound: float
     cut: int = 0
-    """Numbers of the joined latent that are the clip's, in a run."""
+    """Number of elements of the joined latent that belong to the video, in one run."""
 
     def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
         shapes = branches["positive"].entries[0].inputs.shared.get("shapes")
         if shapes is None:
-            raise ValueError("two scales of guidance are for a clip with sound: join latents with LTXVConcatAVLatent")
-        return TwoScales(self.clip, self.sound, prod(shapes[0]))
+            raise ValueError("two scales of guidance are for a video with sound: join latents with LTXVConcatAVLatent")
+        return TwoScales(self.video, self.sound, prod(shapes[0]))
 
     def idle(self, *, guided: bool) -> str:
         return ""
 
-    def after(self, x: Tensor, found: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        if "negative" not in found:
+    def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
+        if "negative" not in predictions:
             return guided
-        way = found["positive"] - found["negative"]
-        way[..., : self.cut] *= self.clip - cfg
-        way[..., self.cut :] *= self.sound - cfg
-        return guided + way
+        difference = predictions["positive"] - predictions["negative"]
+        difference[..., : self.cut] *= self.video - cfg
+        difference[..., self.cut :] *= self.sound - cfg
+        return guided + difference

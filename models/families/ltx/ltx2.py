@@ -1,8 +1,8 @@
-"""LTX-2: picture and sound made together, rectified flow on the tokens of a clip and of its spectrogram.
+"""LTX-2: picture and sound made together, rectified flow on the tokens of a video and of its spectrogram.
 
-The latent of both is one row of numbers, [B, 1, N]: the clip's [128, T, h, w], then the sound's [8, L, 16], as
+The latent of both is one row of numbers, [B, 1, N]: the video's [128, T, h, w], then the sound's [8, L, 16], as
 ``shapes`` of the LATENT says. Facts: the configs of Lightricks/LTX-2; the recipe equals diffusers' LTX2Pipeline
-(tests/video/test_ltx2.py). Text: what the connectors make of Gemma 3's states, for the clip and for the sound, side by
+(tests/video/test_ltx2.py). Text: what the connectors make of Gemma 3's states, for the video and for the sound, side by
 side. Each token has a noise level of its own.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...text.tokens import Tokens
 
 Shapes = Sequence[Sequence[int]]
-"""Of the clip's latent and the sound's, without the batch."""
+"""Of the video's latent and the sound's, without the batch."""
 DEFAULT_FPS = 24.0
 GEMMA = EncoderFacts(
     "gemma3_12b",
@@ -53,7 +53,7 @@ def separated(row: Tensor, shapes: Shapes) -> list[Tensor]:
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """The states [1, T, D + E] for clip and sound, side by side."""
+    """The states [1, T, D + E] for video and sound, side by side."""
     if not encoders:
         raise ValueError("LTX-2's text encoder is no part of its checkpoint: load it with LTXAVTextEncoderLoader")
     [(name, encoder)] = encoders.items()
@@ -61,7 +61,7 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text and the places of the tokens of clip and sound, for states of x's shape [B, 1, N]."""
+    """Text and the places of the tokens of video and sound, for states of x's shape [B, 1, N]."""
     import torch
 
     shapes, config = extras.get("latent_shapes"), network.config
@@ -69,7 +69,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         raise ValueError("LTX-2 makes picture and sound together: join their latents with LTXVConcatAVLatent")
     own = (config.in_channels, config.audio_in_channels)
     if (shapes[0][0], shapes[1][0] * shapes[1][2]) != own:
-        raise ValueError(f"this network reads clips of {own[0]} channels and sound of {own[1]}, not {list(shapes)}")
+        raise ValueError(f"this network reads videos of {own[0]} channels and sound of {own[1]}, not {list(shapes)}")
     widths = [config.caption_channels] * 2
     if not config.use_prompt_embeddings:
         widths = [config.cross_attention_dim, config.audio_cross_attention_dim]
@@ -84,11 +84,11 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     guides = extras.get("keyframe_idxs")
     if guides is not None and guides.shape[2]:
         places = torch.cat([places[:, :, : -guides.shape[2]], _cells(guides, fps).to(places)], 2)
-    clip, sound = text.split(widths, -1)
+    video, sound = text.split(widths, -1)
     mask = extras.get("attention_mask")
     mask = text.new_ones(1, text.shape[1]) if mask is None else mask.to(text)
     batched = {
-        "encoder_hidden_states": clip,
+        "encoder_hidden_states": video,
         "audio_encoder_hidden_states": sound,
         "encoder_attention_mask": mask,
         "audio_encoder_attention_mask": mask,
@@ -112,14 +112,14 @@ def _cells(places: Tensor, fps: float) -> Tensor:
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
     """The velocity noise - latent for the state x [B, 1, N] at timestep (1000 sigma) [B] or [B, 1, N]."""
     shapes = inputs.shared["shapes"]
-    clip, sound = separated(x, shapes)
+    video, sound = separated(x, shapes)
     times = timestep, timestep
     if timestep.ndim > 1:
         of_clip, of_sound = separated(timestep, shapes)
         times = of_clip[:, 0].flatten(1), of_sound[:, 0, :, 0]
         timestep = timestep.amax((1, 2))
-    made, heard = network(
-        hidden_states=clip.flatten(2).mT,
+    velocity, heard = network(
+        hidden_states=video.flatten(2).mT,
         audio_hidden_states=sound.transpose(1, 2).flatten(2),
         timestep=times[0],
         audio_timestep=times[1],
@@ -128,7 +128,7 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
         **inputs.batched,
         return_dict=False,
     )
-    return joined([made.mT.reshape(clip.shape), heard.unflatten(2, (shapes[1][0], -1)).transpose(1, 2)])
+    return joined([velocity.mT.reshape(video.shape), heard.unflatten(2, (shapes[1][0], -1)).transpose(1, 2)])
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:

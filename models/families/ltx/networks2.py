@@ -178,18 +178,18 @@ def _vocoder_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
     """What a file's metadata says of the vocoder, in diffusers' terms."""
     if "bwe" in config:
         stages = ("", config.get("vocoder", {})), ("bwe_", config["bwe"])
-        made = {f"{prefix}{k}": v for prefix, stage in stages for k, v in _stage_metadata(stage).items()}
-        made |= {f"{prefix}final_act_fn": _end(stage) for prefix, stage in stages}
+        config_of = {f"{prefix}{k}": v for prefix, stage in stages for k, v in _stage_metadata(stage).items()}
+        config_of |= {f"{prefix}final_act_fn": _end(stage) for prefix, stage in stages}
         wider = {new: config["bwe"][old] for old, new in _WIDER_KEYS.items() if old in config["bwe"]}
-        return {k: v for k, v in made.items() if not k.endswith("output_sampling_rate")} | wider
+        return {k: v for k, v in config_of.items() if not k.endswith("output_sampling_rate")} | wider
     return _stage_metadata(config) if "upsample_rates" in config else dict(config)
 
 
 def _stage_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    made = {new: config[old] for old, new in _VOCODER_KEYS.items() if old in config}
+    values = {new: config[old] for old, new in _VOCODER_KEYS.items() if old in config}
     if str(config.get("resblock")).startswith("AMP"):
-        made |= {"act_fn": config.get("activation", "snake"), "antialias": True}
-    return made
+        values |= {"act_fn": config.get("activation", "snake"), "antialias": True}
+    return values
 
 
 def _end(stage: Mapping[str, Any]) -> str | None:
@@ -213,19 +213,19 @@ def _connectors_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
 
 def _connectors_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     """Config of an LTX2TextConnectors from the shapes of its tensors."""
-    one = pieces.get("text_proj_in.weight")
-    first = one or pieces["video_text_proj_in.weight"]
-    channels = one.shape[0] if one else base["caption_channels"]
+    shared = pieces.get("text_proj_in.weight")
+    first = shared or pieces["video_text_proj_in.weight"]
+    channels = shared.shape[0] if shared else base["caption_channels"]
     config = dict(base) | {
         "caption_channels": channels,
         "text_proj_in_factor": first.shape[1] // channels,
-        "per_modality_projections": one is None,
+        "per_modality_projections": shared is None,
         "proj_bias": "text_proj_in.bias" in pieces or "video_text_proj_in.bias" in pieces,
     }
     for side in ("video", "audio"):
         prefix = f"{side}_connector."
         width = pieces[f"{prefix}transformer_blocks.0.attn1.to_q.weight"].shape[0]
-        heads = base[f"{side}_connector_num_attention_heads"] if one else 32
+        heads = base[f"{side}_connector_num_attention_heads"] if shared else 32
         registers = pieces.get(f"{prefix}learnable_registers")
         blocks = (n for n in pieces if n.startswith(f"{prefix}transformer_blocks."))
         config |= {

@@ -25,7 +25,7 @@ class LatentUpscaler:
 
     @torch.no_grad()
     def upscale(self, latent: Tensor, vae: Any) -> Tensor:
-        """The latent [B, C, t, h, w] of a clip [B, C, T, h, w], as the VAE normalizes both; float32 on the CPU.
+        """The latent [B, C, t, h, w] of a video [B, C, T, h, w], as the VAE normalizes both; float32 on the CPU.
 
         Raises:
             ValueError: the latent is none that this network takes, or the VAE is of another family.

@@ -72,8 +72,8 @@ class LtxVae(VideoVae):
         # Not across the yield: what runs meanwhile is not ours.
         while True:
             with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
-                found = [next(s, None) for s in streams]
-            frames = [f.float().cpu() for f in found if f is not None]
+                chunks = [next(s, None) for s in streams]
+            frames = [f.float().cpu() for f in chunks if f is not None]
             if not frames:
                 return
             yield frames[0] if len(places) == 1 else _joined(frames, places, (h, w), overlap)
@@ -87,10 +87,10 @@ def _joined(tiles: list[Tensor], places: list[Place], grid: tuple[int, int], ove
     """Tiles [1, 3, n, H, W] of the same frames put together, fading into each other."""
     (h, w), factor = grid, tiles[0].shape[-1] // places[0][3]
     total, weights = torch.zeros(*tiles[0].shape[:3], h * factor, w * factor), torch.zeros(h * factor, w * factor)
-    for found, (y, x, rows, columns) in zip(tiles, places, strict=True):
+    for tile, (y, x, rows, columns) in zip(tiles, places, strict=True):
         there = (..., slice(y * factor, (y + rows) * factor), slice(x * factor, (x + columns) * factor))
         fade = tile_fade(y, rows, h, overlap, factor)[:, None] * tile_fade(x, columns, w, overlap, factor)
-        total[there] += found * fade
+        total[there] += tile * fade
         weights[there] += fade
     return total / weights
 
@@ -151,14 +151,14 @@ def convolved(module: Any, frames: Frames, causal: bool) -> Frames:
     """A stream through a causal convolution of stride 1: the ends are repeated, as the module does it."""
     reach = module.kernel_size[0] - 1
     before = reach if causal else reach // 2
-    kept: Tensor | None = None
+    tail: Tensor | None = None
     for x in frames:
-        x = torch.cat([x[:, :, :1]] * before + [x] if kept is None else [kept, x], 2)
+        x = torch.cat([x[:, :, :1]] * before + [x] if tail is None else [tail, x], 2)
         if x.shape[2] > reach:
             yield module.conv(x)
-        kept = x[:, :, max(0, x.shape[2] - reach) :].clone()
-    if kept is not None and reach > before:
-        yield module.conv(torch.cat([kept] + [kept[:, :, -1:]] * (reach - before), 2))
+        tail = x[:, :, max(0, x.shape[2] - reach) :].clone()
+    if tail is not None and reach > before:
+        yield module.conv(torch.cat([tail] + [tail[:, :, -1:]] * (reach - before), 2))
 
 
 class _Waiting:
@@ -185,10 +185,10 @@ def _embedded(module: Any, time: Tensor | None, like: Tensor) -> Tensor | None:
     """The embedding of the time, [1, D, 1, 1, 1]; None where there is none."""
     if time is None or module.time_embedder is None:
         return None
-    made: Tensor = module.time_embedder(
+    embedding: Tensor = module.time_embedder(
         timestep=time.flatten(), resolution=None, aspect_ratio=None, batch_size=1, hidden_dtype=like.dtype
     )
-    return made.reshape(1, -1, 1, 1, 1)
+    return embedding.reshape(1, -1, 1, 1, 1)
 
 
 def _residuals(group: Any, frames: Frames, time: Tensor | None, noise: Noise, causal: bool) -> Frames:
@@ -254,13 +254,13 @@ def upsampled(sampler: Any, frames: Frames, causal: bool) -> Frames:
             yield x
 
     for x in convolved(sampler.conv, entered(), causal):
-        around, made = waiting.take(x.shape[2]), _spread(x, sampler.stride)
+        around, up = waiting.take(x.shape[2]), _spread(x, sampler.stride)
         if sampler.residual:
             wide = _spread(around, sampler.stride)
-            made = made + wide.repeat(1, made.shape[1] // wide.shape[1], 1, 1, 1)
-        if made.shape[2] > cut:
-            yield made[:, :, cut:]
-        cut = max(0, cut - made.shape[2])
+            up = up + wide.repeat(1, up.shape[1] // wide.shape[1], 1, 1, 1)
+        if up.shape[2] > cut:
+            yield up[:, :, cut:]
+        cut = max(0, cut - up.shape[2])
 
 
 def _spread(x: Tensor, stride: tuple[int, int, int]) -> Tensor:

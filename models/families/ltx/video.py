@@ -3,7 +3,7 @@
 A cell is 8 frames long, but for the first, which is one. Facts: the configs of Lightricks/LTX-Video and its kin; the
 recipe equals diffusers' LTXPipeline, LTXImageToVideoPipeline and LTXConditionPipeline (tests/video/test_ltx.py). Text:
 the states of T5, whose pads the network does not see. Each token has a noise level of its own, so given frames are told
-by a noise mask. Further frames to be led by (guides) stand behind the clip in its latent, with places of their own.
+by a noise mask. Further frames to be led by (guides) stand behind the video in its latent, with places of their own.
 Latents are normalized by the VAE.
 """
 
@@ -73,7 +73,7 @@ def token_places(x: Tensor, guides: Tensor | None, *, causal: bool) -> Tensor:
     """Frame, row and column in pixels of each token of x [B, C, T, H, W]: float32 [1, 3, T * H * W].
 
     Args:
-        x: The state; behind the clip it may hold guides.
+        x: The state; behind the video it may hold guides.
         guides: The places of the guides' tokens, [1, 3, n].
         causal: Count the first cell as the one frame that it is.
 
@@ -106,7 +106,7 @@ def cell_places(frames: int, rows: int, columns: int, *, causal: bool) -> Tensor
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
+    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     output: Tensor = network(
         hidden_states=x.flatten(2).mT,
         timestep=timestep.flatten(1) if timestep.ndim > 1 else timestep,

@@ -1,6 +1,6 @@
-"""MiniMax-H3: clip and stereo sound made together, rectified flow on one sequence of text, sound and clip.
+"""MiniMax-H3: video and stereo sound made together, rectified flow on one sequence of text, sound and video.
 
-The latent of both is one row of numbers, [B, 1, N]: the clip's [24, T, h, w], then the sound's [32, 2, L], as
+The latent of both is one row of numbers, [B, 1, N]: the video's [24, T, h, w], then the sound's [32, 2, L], as
 ``shapes`` of the LATENT says. Sound has noise levels of its own (:mod:`..sampling.joint_flow`). There is no negative:
 guidance is distilled into the network. Facts: diffusers' blocks of MiniMax-H3 (tests/video/test_minimax.py). What is
 given, keyframes and references, is in the sequence at all steps; pictures have a thousandth of noise there.
@@ -30,7 +30,7 @@ SEED: Final = 42
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Shift 12 for the clip, or the scheduler's, and 3 for the sound."""
+    """Shift 12 for the video, or the scheduler's, and 3 for the sound."""
     from ...sampling.joint_flow import JointFlow
 
     return JointFlow(shift=float(scheduler.get("shift", 12.0)))
@@ -46,12 +46,12 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
             "MiniMax-H3 makes picture and sound together: take the latent of MiniMaxH3ImageToVideo or "
             "EmptyMiniMaxH3LatentAV"
         )
-    clip, sound = shapes
+    video, sound = shapes
     own = (config.in_channels, config.audio_in_channels)
-    if (clip[0], *sound[:-1]) != (own[0], own[1], rows_of.SIDES) or clip[2] % 2 or clip[3] % 2:
+    if (video[0], *sound[:-1]) != (own[0], own[1], rows_of.SIDES) or video[2] % 2 or video[3] % 2:
         raise ValueError(
-            f"this network reads clips of {own[0]} channels and even sides with sound of {own[1]} channels, 2 sides; "
-            f"this latent is {list(clip)} and {list(sound)}"
+            f"this network reads videos of {own[0]} channels and even sides with sound of {own[1]} channels, 2 sides; "
+            f"this latent is {list(video)} and {list(sound)}"
         )
     if text.shape[-1] != config.text_dim:
         raise ValueError(
@@ -62,13 +62,13 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     kinds = torch.full((text.shape[1],), rows_of.TEXT) if kinds is None else kinds.cpu()
     if len(kinds) != text.shape[1]:
         raise ValueError(f"the conditioning says of {len(kinds)} tokens what they are, and has {text.shape[1]}")
-    before, start = rows_of.references(extras.get("minimax_references", ()), clip[2:], float(len(kinds)))
-    before += rows_of.guides(extras.get("minimax_guides", ()), clip[2:], start)
+    before, start = rows_of.references(extras.get("minimax_references", ()), video[2:], float(len(kinds)))
+    before += rows_of.guides(extras.get("minimax_guides", ()), video[2:], start)
     blocks = [
         rows_of.text_block(kinds),
         *before,
-        rows_of.sound_block(sound[-1], start, clip[2:]),
-        rows_of.clip_block(clip[1:], start),
+        rows_of.sound_block(sound[-1], start, video[2:]),
+        rows_of.video_block(video[1:], start),
     ]
     of_rows = torch.cat([kinds if b.kind == rows_of.TEXT else kinds.new_full((len(b.places),), b.kind) for b in blocks])
     of_blocks = torch.cat([kinds.new_full((len(b.places),), b.kind) for b in blocks])
@@ -78,15 +78,15 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         "row_kinds": of_blocks[None],
         "position_ids": torch.cat([b.places for b in blocks]).float()[None],
     }
-    for name, of in (("given_clip", rows_of.CLIP), ("given_sound", rows_of.SOUND)):
-        given = [b.rows for b in before if b.kind == of and b.rows is not None]
-        if given:
-            batched[name] = torch.cat(given)[None]
+    for name, of in (("known_video", rows_of.VIDEO), ("known_sound", rows_of.SOUND)):
+        known = [b.rows for b in before if b.kind == of and b.rows is not None]
+        if known:
+            batched[name] = torch.cat(known)[None]
     return Inputs(batched, {"shapes": shapes, "sound_ratio": extras.get("sound_ratio", 1.0)})
 
 
 def noised(latent: Tensor) -> Tensor:
-    """Latents of a given picture or clip with their noise."""
+    """Latents of a given picture or video with their noise."""
     import torch
 
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(SEED))
@@ -94,56 +94,56 @@ def noised(latent: Tensor) -> Tensor:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - latent for the carried state x [B, 1, N] at timestep (the clip's sigma) [B] or [B, 1, N]."""
+    """Velocity (noise - latent) of the carried state x [B, 1, N] at timestep (video sigma) [B] or [B, 1, N]."""
     import torch
 
-    found = []
+    velocities = []
     # What lies where may differ between the rows of a batch; the network knows one layout a call.
     for i in range(len(x)):
-        mine = {name: tensor[i : i + 1] for name, tensor in inputs.batched.items()}
-        found.append(_call_one(network, x[i : i + 1], timestep[i : i + 1], mine, inputs.shared))
-    return torch.cat(found)
+        batched = {name: tensor[i : i + 1] for name, tensor in inputs.batched.items()}
+        velocities.append(_call_one(network, x[i : i + 1], timestep[i : i + 1], batched, inputs.shared))
+    return torch.cat(velocities)
 
 
 def _call_one(
-    network: Any, x: Tensor, timestep: Tensor, mine: Mapping[str, Tensor], shared: Mapping[str, Any]
+    network: Any, x: Tensor, timestep: Tensor, batched: Mapping[str, Tensor], shared: Mapping[str, Any]
 ) -> Tensor:
     import torch
 
     from ...sampling.joint_flow import carried_velocity, of_sound
 
     shapes, ratio = shared["shapes"], shared["sound_ratio"]
-    clip, carried = separated(x, shapes)
-    clip_sigma = sound_sigma = timestep.float()
+    video, carried = separated(x, shapes)
+    video_sigma = sound_sigma = timestep.float()
     if timestep.ndim > 1:
-        clip_sigma, sound_sigma = separated(timestep.float(), shapes)
+        video_sigma, sound_sigma = separated(timestep.float(), shapes)
     sound_sigma, g = of_sound(sound_sigma, ratio)
     sound = (carried * (ratio * g)).to(carried.dtype)
-    kinds = mine["row_kinds"][0]
-    given = {k: mine.get(f"given_{k}") for k in ("clip", "sound")}
+    kinds = batched["row_kinds"][0]
+    known = {k: batched.get(f"known_{k}") for k in ("video", "sound")}
     times = torch.full_like(kinds, 0, dtype=torch.float32)
     times[kinds == rows_of.TEXT] = 1 - timestep.float().amax()
-    clip_times = _times(1 - clip_sigma, clip, rows_of.clip_rows)
-    _fill(times, kinds == rows_of.CLIP, clip_times, given["clip"], torch.clamp_min(clip_times.min(), GIVEN))
+    video_times = _times(1 - video_sigma, video, rows_of.video_rows)
+    _fill(times, kinds == rows_of.VIDEO, video_times, known["video"], torch.clamp_min(video_times.min(), GIVEN))
     sound_times = _times(1 - sound_sigma, carried, rows_of.sound_rows)
-    _fill(times, kinds == rows_of.SOUND, sound_times, given["sound"], sound_times.new_tensor(1.0))
+    _fill(times, kinds == rows_of.SOUND, sound_times, known["sound"], sound_times.new_tensor(1.0))
     distinct, which = torch.unique(times, sorted=True, return_inverse=True)
-    made, heard = network(
-        hidden_states=_behind(given["clip"], rows_of.clip_rows(clip)),
-        audio_hidden_states=_behind(given["sound"], rows_of.sound_rows(sound)),
-        encoder_hidden_states=mine["encoder_hidden_states"],
+    velocity, heard = network(
+        hidden_states=_behind(known["video"], rows_of.video_rows(video)),
+        audio_hidden_states=_behind(known["sound"], rows_of.sound_rows(sound)),
+        encoder_hidden_states=batched["encoder_hidden_states"],
         timestep=distinct,
         timestep_indices=which,
-        token_tags=mine["token_tags"][0],
-        position_ids=mine["position_ids"][0],
-        video_indices=(kinds == rows_of.CLIP).nonzero()[:, 0],
+        token_tags=batched["token_tags"][0],
+        position_ids=batched["position_ids"][0],
+        video_indices=(kinds == rows_of.VIDEO).nonzero()[:, 0],
         audio_indices=(kinds == rows_of.SOUND).nonzero()[:, 0],
         text_indices=(kinds == rows_of.TEXT).nonzero()[:, 0],
         return_dict=False,
     )
-    made = rows_of.clip_of(-made[:, -clip_times.numel() :].float(), shapes[0])
+    velocity = rows_of.video_of(-velocity[:, -video_times.numel() :].float(), shapes[0])
     heard = rows_of.sound_of(-heard[:, -sound_times.numel() :].float(), shapes[1])
-    return joined([made, carried_velocity(heard, carried.float(), g, ratio)])
+    return joined([velocity, carried_velocity(heard, carried.float(), g, ratio)])
 
 
 def _times(time: Tensor, latent: Tensor, rows: Any) -> Tensor:
@@ -154,18 +154,18 @@ def _times(time: Tensor, latent: Tensor, rows: Any) -> Tensor:
     return lowest
 
 
-def _fill(times: Tensor, here: Tensor, own: Tensor, given: Tensor | None, of_given: Tensor) -> None:
+def _fill(times: Tensor, rows: Tensor, own: Tensor, known: Tensor | None, known_time: Tensor) -> None:
     """Put the times of the rows of a kind in their places; those of what is given are first."""
     import torch
 
-    before = own.new_empty(0) if given is None else of_given.expand(given.shape[1])
-    times[here] = torch.cat([before, own])
+    before = own.new_empty(0) if known is None else known_time.expand(known.shape[1])
+    times[rows] = torch.cat([before, own])
 
 
-def _behind(given: Tensor | None, rows: Tensor) -> Tensor:
+def _behind(known: Tensor | None, rows: Tensor) -> Tensor:
     import torch
 
-    return rows if given is None else torch.cat([given.to(rows), rows], 1)
+    return rows if known is None else torch.cat([known.to(rows), rows], 1)
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:

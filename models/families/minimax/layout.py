@@ -1,8 +1,8 @@
-"""The one sequence that MiniMax-H3 reads: text, what is given, sound, clip; where each row lies and what it is.
+"""The one sequence that MiniMax-H3 reads: text, what is given, sound, video; where each row lies and what it is.
 
 Facts: diffusers' blocks of MiniMax-H3 (tests/video/test_minimax.py). Time is in cells of the sound, 40 a second, so a
 frame is 5/3 long; latent frames are 1, 4, 4, 4, 4 frames long, again and again. Height and width are those of a picture
-of area 32 x 32. The clip and its sound begin behind the text and the references.
+of area 32 x 32. The video and its sound begin behind the text and the references.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-CLIP, TEXT, SOUND = 0, 1, 2
+VIDEO, TEXT, SOUND = 0, 1, 2
 """Kinds of rows."""
 SPANS = (1, 4, 4, 4, 4)
 """Frames that latent frames are long."""
@@ -37,7 +37,7 @@ class Block:
 
 
 def cells(frames: int) -> int:
-    """Latent frames of a clip of 17n + 5 frames."""
+    """Latent frames of a video of 17n + 5 frames."""
     return (frames - 5) // 17 * 5 + 2
 
 
@@ -47,19 +47,19 @@ def frames_of(cells: int) -> int:
 
 
 def sound_cells(frames: int) -> int:
-    """Latent cells of the sound of a clip."""
+    """Latent cells of the sound of a video."""
     return round(frames / 24 * 40)
 
 
-def clip_rows(latent: Tensor) -> Tensor:
+def video_rows(latent: Tensor) -> Tensor:
     """Latents [B, C, T, h, w] as rows [B, T * h/2 * w/2, C * 4]."""
     b, c, t, h, w = latent.shape
     parted = latent.reshape(b, c, t, h // PATCH, PATCH, w // PATCH, PATCH)
     return parted.permute(0, 2, 3, 5, 1, 4, 6).reshape(b, -1, c * PATCH * PATCH)
 
 
-def clip_of(rows: Tensor, shape: Sequence[int]) -> Tensor:
-    """The inverse of :func:`clip_rows`, for latents of ``shape`` [C, T, h, w]."""
+def video_of(rows: Tensor, shape: Sequence[int]) -> Tensor:
+    """The inverse of :func:`video_rows`, for latents of ``shape`` [C, T, h, w]."""
     c, t, h, w = shape
     parted = rows.reshape(len(rows), t, h // PATCH, w // PATCH, c, PATCH, PATCH)
     return parted.permute(0, 4, 1, 2, 5, 3, 6).reshape(len(rows), c, t, h, w)
@@ -82,14 +82,14 @@ def text_block(kinds: Tensor) -> Block:
     return Block(TEXT, places)
 
 
-def clip_block(size: Sequence[int], start: float, rows: Tensor | None = None) -> Block:
-    """A clip of ``size`` (T, h, w) in cells that begins at ``start``."""
+def video_block(size: Sequence[int], start: float, rows: Tensor | None = None) -> Block:
+    """A video of ``size`` (T, h, w) in cells that begins at ``start``."""
     import torch
 
     t, h, w = size
     sides = [_axis(n, math.sqrt(h * w)) for n in (h, w)]
     begins = start + PER_FRAME * torch.tensor([frames_of(i) for i in range(t)], dtype=torch.float64)
-    return Block(CLIP, torch.stack(torch.meshgrid(begins, *sides, indexing="ij"), -1).flatten(0, 2), rows)
+    return Block(VIDEO, torch.stack(torch.meshgrid(begins, *sides, indexing="ij"), -1).flatten(0, 2), rows)
 
 
 def sound_block(length: int, start: float, sides: Sequence[int], rows: Tensor | None = None) -> Block:
@@ -111,29 +111,29 @@ def _axis(cells: int, root: float) -> Tensor:
     return ((1 - share) / 2 + torch.arange(count, dtype=torch.float64) * (share / count)) * 32
 
 
-def references(given: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> tuple[list[Block], float]:
-    """The blocks of references, and the time behind them; ``sides``: cells of the clip that is made."""
-    found: list[Block] = []
-    for one in given:
-        clip, sound = one.get("latent"), one.get("sound")
+def references(entries: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> tuple[list[Block], float]:
+    """The blocks of references, and the time behind them; ``sides``: cells of the video that is made."""
+    blocks: list[Block] = []
+    for entry in entries:
+        video, sound = entry.get("latent"), entry.get("sound")
         length = 0 if sound is None else sound.shape[-1]
         if sound is not None:
-            beside = sides if clip is None else clip.shape[-2:]
-            found.append(sound_block(length, start, beside, sound_rows(sound.float())[0]))
-        if clip is not None:
-            found.append(clip_block(clip.shape[2:], start, clip_rows(clip.float())[0]))
-        picture = clip is not None and clip.shape[2] == 1
-        start += 1 if picture else max(length, 0 if clip is None else PER_FRAME * frames_of(clip.shape[2]))
-    return found, start
+            grid = sides if video is None else video.shape[-2:]
+            blocks.append(sound_block(length, start, grid, sound_rows(sound.float())[0]))
+        if video is not None:
+            blocks.append(video_block(video.shape[2:], start, video_rows(video.float())[0]))
+        picture = video is not None and video.shape[2] == 1
+        start += 1 if picture else max(length, 0 if video is None else PER_FRAME * frames_of(video.shape[2]))
+    return blocks, start
 
 
-def guides(given: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> list[Block]:
-    """The blocks of pictures, clips and sounds that are given at a frame of the clip, which begins at ``start``."""
-    found = []
-    for one in given:
-        at = start + PER_FRAME * one["frame"]
-        if (clip := one.get("latent")) is not None:
-            found.append(clip_block(clip.shape[2:], at, clip_rows(clip.float())[0]))
-        if (sound := one.get("sound")) is not None:
-            found.append(sound_block(sound.shape[-1], at, sides, sound_rows(sound.float())[0]))
-    return found
+def guides(entries: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> list[Block]:
+    """The blocks of pictures, videos and sounds that are given at a frame of the video, which begins at ``start``."""
+    blocks = []
+    for entry in entries:
+        at = start + PER_FRAME * entry["frame"]
+        if (video := entry.get("latent")) is not None:
+            blocks.append(video_block(video.shape[2:], at, video_rows(video.float())[0]))
+        if (sound := entry.get("sound")) is not None:
+            blocks.append(sound_block(sound.shape[-1], at, sides, sound_rows(sound.float())[0]))
+    return blocks

@@ -74,9 +74,9 @@ class _SoundAttention:
 
         both = attn.qkv(x) + torch.cat((attn.q_bias, attn.zero_k_bias, attn.v_bias))
         q, k, v = both.unflatten(-1, (3, attn.num_heads, -1)).unbind(2)
-        seen = dispatch_attention_fn(q, k, v, is_causal=True, backend=self._attention_backend)
-        found: Tensor = attn.proj(nn.functional.adaptive_avg_pool1d(seen.mean(2), attn.out_dim))
-        return found
+        attended = dispatch_attention_fn(q, k, v, is_causal=True, backend=self._attention_backend)
+        out: Tensor = attn.proj(nn.functional.adaptive_avg_pool1d(attended.mean(2), attn.out_dim))
+        return out
 
 
 def adapt(network: Any, config: Mapping[str, Any]) -> None:

@@ -187,7 +187,7 @@ def _audio_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 def _statistics(pieces: Pieces) -> dict[str, Any]:
     """Mean and deviation of the latents' channels, where the file holds them."""
-    found: dict[str, Any] = {}
+    statistics: dict[str, Any] = {}
     for name in ("latents_mean", "latents_std"):
         if piece := pieces.get(name):
             if piece.dtype not in _SAMPLES or len(piece.shape) != 1:
@@ -195,8 +195,8 @@ def _statistics(pieces: Pieces) -> dict[str, Any]:
             form = f"<{piece.shape[0]}{_SAMPLES[piece.dtype]}"
             with piece.file.open("rb") as file:
                 file.seek(piece.begin)
-                found[name] = list(struct.unpack(form, file.read(struct.calcsize(form))))
-    return found | {"statistics_in_file": bool(found)}
+                statistics[name] = list(struct.unpack(form, file.read(struct.calcsize(form))))
+    return statistics | {"statistics_in_file": bool(statistics)}
 
 
 def _adapt(network: Any, config: Config) -> None:

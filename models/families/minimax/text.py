@@ -2,7 +2,7 @@
 
 Before the prompt there is a line for each: ``<Picture 1>: `` and the picture, ``<Audio 1>: `` alone, ``<Video 1>: ``
 and pairs of its frames with their seconds. What the encoder sees of a picture, its first and last mark included, is
-rows of the clip to the network; all else is text.
+rows of the video to the network; all else is text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...llm.network.vision import check_sight
-from .layout import CLIP, TEXT
+from .layout import TEXT, VIDEO
 
 if TYPE_CHECKING:
     from ...text.encoder import Encoder, TextEncoder
@@ -119,7 +119,7 @@ class _Line:
             if label:
                 self._written(label)
             self.ids += [config.vision_start_token_id, *[pad] * spots, config.vision_end_token_id]
-            self.kinds += [CLIP] * (spots + 2)
+            self.kinds += [VIDEO] * (spots + 2)
             self.types += [0, *[type] * spots, 0]
 
 

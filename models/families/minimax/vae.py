@@ -1,7 +1,7 @@
-"""MiniMax-H3's VAEs: of clips (AutoencoderKLMiniMaxH3), and of sound (AutoencoderKLMiniMaxH3Audio).
+"""MiniMax-H3's VAEs: of videos (AutoencoderKLMiniMaxH3), and of sound (AutoencoderKLMiniMaxH3Audio).
 
-A clip of 17n + 5 frames is 5n + 2 latent frames. The decoder reads 7 latent frames at a time and gives 17 frames; the 5
-that it gives besides fade into the next 17. So decoding is a stream whose memory does not grow with the length, and it
+A video of 17n + 5 frames has 5n + 2 latent frames. The decoder reads 7 latent frames at a time and gives 22 frames;
+the last 5 are blended into the next 17. So decoding is a stream whose memory does not grow with the length, and it
 equals the whole decode. It always works in tiles of 256 pixels that overlap by 64 and more, as in training: other tiles
 give other pictures. Latents on the wire are normalized.
 """
@@ -31,23 +31,23 @@ CHUNK, READ, FRAMES = 5, 7, 17
 
 @dataclass(frozen=True, eq=False)
 class MiniMaxVae(VideoVae):
-    """A loaded autoencoder of clips: normalized latents [B, 24, T, h, w]."""
+    """A loaded autoencoder of videos: normalized latents [B, 24, T, h, w]."""
 
     def frames_of(self, cells: int) -> int:
         return frames_of(cells)
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        """The latent [1, 24, T, h, w] of a clip [frames, H, W, 3] in 0..1 of 1 or 17n + 5 frames; others are left out.
+        """The latent [1, 24, T, h, w] of a video [frames, H, W, 3] in 0..1 of 1 or 17n + 5 frames; others are left out.
 
         The mean of the posterior, not a sample.
         """
         whole = 1 if len(image) < 5 else (len(image) - 5) // FRAMES * FRAMES + 5
         if whole != len(image):
-            warn(f"{len(image)} frames are encoded as {whole}: a clip has 17n + 5")
+            warn(f"{len(image)} frames are encoded as {whole}: a video has 17n + 5")
         pixels = image[:whole].movedim(-1, 0)[None]
         return self._checked(self._encode, pixels, "encoding", warn)
 
-    def given(self, image: Tensor, warn: Warn = print) -> Tensor:
+    def encode_condition(self, image: Tensor, warn: Warn = print) -> Tensor:
         """As :meth:`encode`, for what the network is given: a sample of a fixed seed, rounded to float16.
 
         That is how the networks were trained, and what diffusers' blocks do.
@@ -84,9 +84,9 @@ class MiniMaxVae(VideoVae):
         raw = torch.cat([raw, raw[:, :, -1:].expand(-1, -1, short, -1, -1)], 2)
         tail, done = None, 0
         for begin in range(0, raw.shape[2] - 2, CHUNK):
-            found = self._pixels(network, raw[:, :, begin : begin + READ])
+            pixels = self._pixels(network, raw[:, :, begin : begin + READ])
             lead = network.frame_pre_padding
-            own, rest = found[:, :, lead : lead + FRAMES], found[:, :, 2 * lead + FRAMES :]
+            own, rest = pixels[:, :, lead : lead + FRAMES], pixels[:, :, 2 * lead + FRAMES :]
             if tail is not None:
                 share = tail.shape[2]
                 fade = (torch.arange(share) / share).reshape(-1, 1, 1)
@@ -100,9 +100,9 @@ class MiniMaxVae(VideoVae):
     def _pixels(self, network: Any, raw: Tensor) -> Tensor:
         """A step of the decoder, as pictures in -1..1."""
         with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
-            found: Tensor = network._decode_clip(raw).float().cpu()
+            pixels: Tensor = network._decode_clip(raw).float().cpu()
         mean, std = (torch.tensor(v).reshape(-1, 1, 1, 1) for v in (PIXEL_MEAN, PIXEL_STD))
-        return (found * std + mean) * 2 - 1
+        return (pixels * std + mean) * 2 - 1
 
 
 def _posterior(network: Any, pixels: Tensor) -> Any:
@@ -114,9 +114,9 @@ def _tiled(network: Any, tile: int, overlap: int) -> Any:
     """The network with other tiles, which share all else; ``tile`` 0: as it is."""
     if not tile:
         return network
-    made, cell = copy.copy(network), network.spatial_compression_ratio
-    made.enable_tiling(tile * cell, tile * cell, overlap * cell, overlap * cell)
-    return made
+    tiled, cell = copy.copy(network), network.spatial_compression_ratio
+    tiled.enable_tiling(tile * cell, tile * cell, overlap * cell, overlap * cell)
+    return tiled
 
 
 @dataclass(frozen=True, eq=False)

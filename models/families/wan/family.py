@@ -53,19 +53,19 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     batched = {"encoder_hidden_states": text}
     wanted = config.in_channels - x.shape[1]
     if wanted:
-        batched["beside"] = _beside(network, extras, x, wanted).to(text)
+        batched["concat"] = _concat_channels(network, extras, x, wanted).to(text)
     elif extras.get("control_latent") is not None:
-        raise ValueError("this network follows no clip (WanFunControlToVideo is for Wan's Fun Control models)")
+        raise ValueError("this network follows no video (WanFunControlToVideo is for Wan's Fun Control models)")
     elif extras.get("concat_latent_image") is not None:
         raise ValueError(
-            "this network makes clips of text alone: give it no picture to begin with (use an i2v model, or for the 5B "
-            "model Wan22ImageToVideoLatent)"
+            "this is a text-to-video network: it takes no first image (use an i2v model, or "
+            "Wan22ImageToVideoLatent for the 5B model)"
         )
     batched |= _of_fun_models(network, extras, x, text)
-    seen = extras.get("clip_vision_output")
+    vision = extras.get("clip_vision_output")
     if config.image_dim is not None:
-        batched |= _with_seen(config, text, seen)
-    elif seen is not None:
+        batched |= _vision_states(config, text, vision)
+    elif vision is not None:
         raise ValueError("this network reads nothing of a CLIP vision model: leave clip_vision_output unconnected")
     return Inputs(batched)
 
@@ -88,19 +88,19 @@ def padded(network: Any, x: Tensor) -> Tensor:
     return F.pad(x, (0, -w % columns, 0, -h % rows, 0, 0), mode="circular") if h % rows or w % columns else x
 
 
-def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
+def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
     """The text [B, 512, D] and the states of CLIP vision, for networks that attend to both (Wan 2.1 image to video).
 
     diffusers' attention takes the last 512 tokens for the text.
     """
     import torch.nn.functional as F
 
-    if seen is None:
+    if vision is None:
         raise ValueError(
             "this network reads what a CLIP vision model sees in the first picture: connect CLIPVisionEncode to "
             "clip_vision_output (of WanFirstLastFrameToVideo: one for each picture)"
         )
-    states = seen.penultimate.to(text)
+    states = vision.penultimate.to(text)
     if states.shape[-1] != config.image_dim:
         raise ValueError(
             f"the CLIP vision model's states have {states.shape[-1]} numbers a token, this network reads "
@@ -116,10 +116,10 @@ def _with_seen(config: Any, text: Tensor, seen: Any) -> dict[str, Tensor]:
     return {"encoder_hidden_states": padded, "encoder_hidden_states_image": states}
 
 
-def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
+def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
     """The channels beside the state [1, channels, T, H, W], of Wan's models and of the Fun models made from them.
 
-    These are, in this order, the clip to follow, which frames are given, and the given frames; 0 where there is none.
+    These are, in this order, the video to follow, which frames are given, and the given frames; 0 where there is none.
     ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
     """
     import torch
@@ -136,8 +136,8 @@ def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -
         raise ValueError(f"this network reads {channels} channels beside a latent of {c}; not supported yet")
     layout = layouts[channels]
     if extras.get("control_latent") is not None and "control_latent" not in layout:
-        raise ValueError("this network follows no clip (control_video is for Wan's Fun Control models)")
-    found = []
+        raise ValueError("this network follows no video (control_video is for Wan's Fun Control models)")
+    parts = []
     for name in layout:
         if name == "mask":
             free = extras.get("concat_mask")
@@ -145,15 +145,15 @@ def _beside(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -
             part = (1 - free).expand(-1, MASK_CHANNELS, *free.shape[2:])
         else:
             part = x.new_zeros(1, *x.shape[1:]) if extras.get(name) is None else extras[name]
-        found.append(part.to(x))
-    for name, part in zip(layout, found, strict=True):
+        parts.append(part.to(x))
+    for name, part in zip(layout, parts, strict=True):
         if part.shape[2:] != x.shape[2:] or (name != "mask" and part.shape[1] != c):
-            what = "clip to follow is" if name == "control_latent" else "pictures to begin with are"
+            subject = "video to follow is" if name == "control_latent" else "pictures to begin with are"
             raise ValueError(
-                f"the {what} a latent {list(part.shape[1:])}, the clip is {list(x.shape[1:])}: make both with the same "
-                "node"
+                f"the {subject} a latent {list(part.shape[1:])}, the video is {list(x.shape[1:])}: make both with the "
+                "same node"
             )
-    return torch.cat(found, 1)
+    return torch.cat(parts, 1)
 
 
 def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Tensor) -> dict[str, Tensor]:
@@ -161,16 +161,16 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Ten
 
     The camera's entry is [1, 24, T, 8 H, 8 W].
     """
-    found = {}
+    batched = {}
     if (picture := extras.get("reference_latent")) is not None:
         if not hasattr(network, "ref_conv"):
             raise ValueError("this network reads no picture of reference: leave ref_image unconnected")
         if picture.shape[1] != x.shape[1] or picture.shape[3:] != x.shape[3:]:
             raise ValueError(
-                f"the picture of reference is a latent {list(picture.shape[1:])}, the clip is {list(x.shape[1:])}: "
+                f"the picture of reference is a latent {list(picture.shape[1:])}, the video is {list(x.shape[1:])}: "
                 "make both with the same node"
             )
-        found["reference"] = padded(network, picture)[:, :, 0].to(text)
+        batched["reference"] = padded(network, picture)[:, :, 0].to(text)
     if (camera := extras.get("camera")) is not None:
         if not hasattr(network, "control_adapter"):
             raise ValueError(
@@ -179,41 +179,41 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Ten
         wanted = [*x.shape[2:3], *(n * 8 for n in x.shape[3:])]
         if list(camera.shape[2:]) != wanted:
             raise ValueError(
-                f"the camera is of {list(camera.shape[2:])} latent frames, rows and columns, the clip of {wanted}: "
+                f"the camera is of {list(camera.shape[2:])} latent frames, rows and columns, the video of {wanted}: "
                 "connect WanCameraEmbedding's width, height and length"
             )
-        found["camera"] = network.control_adapter(camera.to(text))
-    return found
+        batched["camera"] = network.control_adapter(camera.to(text))
+    return batched
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
+    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     import torch
 
-    given = dict(inputs.batched)
-    beside = given.pop("beside", None)
-    state = padded(network, x if beside is None else torch.cat([x, beside], 1))
-    seen, places = given.get("encoder_hidden_states_image"), network.config.pos_embed_seq_len
-    one_of_two = places and seen is not None and seen.shape[1] < places
-    if one_of_two or "reference" in given or "camera" in given:
+    arguments = dict(inputs.batched)
+    channels = arguments.pop("concat", None)
+    state = padded(network, x if channels is None else torch.cat([x, channels], 1))
+    vision, places = arguments.get("encoder_hidden_states_image"), network.config.pos_embed_seq_len
+    one_of_two = places and vision is not None and vision.shape[1] < places
+    if one_of_two or "reference" in arguments or "camera" in arguments:
         if timestep.ndim > 1:
             raise ValueError("a picture of reference and frames that are kept (noise_mask) cannot be used together")
-        found = forward(
+        out = forward(
             network,
             state,
             timestep,
-            given["encoder_hidden_states"],
-            seen=seen,
-            reference=given.get("reference"),
-            camera=given.get("camera"),
+            arguments["encoder_hidden_states"],
+            vision=vision,
+            reference=arguments.get("reference"),
+            camera=arguments.get("camera"),
         )
-        return found[..., : x.shape[-2], : x.shape[-1]]
-    if places and seen is not None:  # diffusers wants the two pictures as two rows
-        given["encoder_hidden_states_image"] = seen.unflatten(1, (2, -1)).flatten(0, 1)
+        return out[..., : x.shape[-2], : x.shape[-1]]
+    if places and vision is not None:  # diffusers wants the two pictures as two rows
+        arguments["encoder_hidden_states_image"] = vision.unflatten(1, (2, -1)).flatten(0, 1)
     if timestep.ndim > 1:  # one for each token: that of its first cell
         _, rows, columns = network.config.patch_size
         timestep = timestep[:, 0, :, ::rows, ::columns].flatten(1)
-    output: Tensor = network(hidden_states=state, timestep=timestep, **given, return_dict=False)[0]
+    output: Tensor = network(hidden_states=state, timestep=timestep, **arguments, return_dict=False)[0]
     return output[..., : x.shape[-2], : x.shape[-1]]
 
 

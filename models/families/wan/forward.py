@@ -1,6 +1,6 @@
 """Wan's forward pass on diffusers' modules, with what its own ``forward`` has no place for.
 
-That is several clips to follow at once, a picture of reference that stands before the clip, a camera that moves, and
+That is several videos to follow at once, a picture of reference that stands before the video, a camera that moves, and
 one picture where the network was made for two. Without any of these it is diffusers' pass
 (tests/video/test_wan_vace.py, test_wan_fun.py).
 """
@@ -20,15 +20,15 @@ def forward(
     timestep: Tensor,
     text: Tensor,
     *,
-    seen: Tensor | None = None,
+    vision: Tensor | None = None,
     follow: Sequence[Tensor] = (),
     strength: Tensor | None = None,
     reference: Tensor | None = None,
     camera: Tensor | None = None,
 ) -> Tensor:
-    """The velocity of the clip in the state.
+    """The velocity of the video in the state.
 
-    Several clips are followed as ComfyUI does it: each goes through the blocks of control alone, and what these give
+    Several videos are followed as ComfyUI does it: each goes through the blocks of control alone, and what these give
     for a layer is added to it, each times its strength.
 
     Args:
@@ -36,10 +36,10 @@ def forward(
         x: State, and what lies beside it, [B, C, T, H, W], of whole tokens.
         timestep: [B].
         text: States [B, L, D].
-        seen: States of CLIP vision [B, N, D]; of one picture where the network knows the places of two, the first's.
+        vision: States of CLIP vision [B, N, D]; of one picture where the network knows the places of two, the first's.
         follow: Clips to follow, each [B, C, T, H, W].
-        strength: Of each of them, [B, clips].
-        reference: A picture's latent [B, C, H, W], which takes the place in time before the clip.
+        strength: Of each of them, [B, videos].
+        reference: A picture's latent [B, C, H, W], which takes the place in time before the video.
         camera: What the network's ``control_adapter`` makes of how the camera moves, [B, D, T, H, W] in tokens.
     """
     import torch
@@ -54,22 +54,22 @@ def forward(
         frames = torch.cat([x[:, :, :1], x], 2)
     positions, embedder = network.rope(frames), network.condition_embedder
     time, modulation, states, _ = embedder(timestep, text)
-    if seen is not None:
-        states = torch.cat([_of_pictures(embedder.image_embedder, seen), states], 1)
-    given = (states, modulation.unflatten(1, (6, -1)), positions)
-    first, controls = tokens, [_rows(network.vace_patch_embedding(clip)) for clip in follow]
+    if vision is not None:
+        states = torch.cat([_of_pictures(embedder.image_embedder, vision), states], 1)
+    arguments = (states, modulation.unflatten(1, (6, -1)), positions)
+    first, controls = tokens, [_rows(network.vace_patch_embedding(latent)) for latent in follow]
     for layer, block in enumerate(network.blocks):
-        tokens = block(tokens, *given)
+        tokens = block(tokens, *arguments)
         if controls and layer in network.config.vace_layers:
             control = network.vace_blocks[network.config.vace_layers.index(layer)]
-            for i, clip in enumerate(controls):
-                hint, controls[i] = control(first, states, clip, *given[1:])
+            for i, latent in enumerate(controls):
+                hint, controls[i] = control(first, states, latent, *arguments[1:])
                 assert strength is not None
                 tokens = tokens + hint * strength[:, i, None, None].to(hint)
     shift, scale = (network.scale_shift_table.to(time.device) + time[:, None]).chunk(2, 1)
     tokens = (network.norm_out(tokens.float()) * (1 + scale) + shift).type_as(tokens)
-    made = network.proj_out(tokens)[:, -grid.numel() :]  # the picture of reference has no place in the result
-    return _pixels(made, grid, network.config.patch_size)
+    velocity = network.proj_out(tokens)[:, -grid.numel() :]  # the picture of reference has no place in the result
+    return _pixels(velocity, grid, network.config.patch_size)
 
 
 def _rows(embedded: Tensor) -> Tensor:
@@ -77,12 +77,12 @@ def _rows(embedded: Tensor) -> Tensor:
     return embedded.flatten(2).transpose(1, 2).contiguous()
 
 
-def _of_pictures(embedder: Any, seen: Tensor) -> Tensor:
+def _of_pictures(embedder: Any, vision: Tensor) -> Tensor:
     """What CLIP vision sees, as tokens beside the text."""
     if embedder.pos_embed is not None:
-        seen = seen + embedder.pos_embed[:, : seen.shape[1]]
-    found: Tensor = embedder.norm2(embedder.ff(embedder.norm1(seen)))
-    return found
+        vision = vision + embedder.pos_embed[:, : vision.shape[1]]
+    out: Tensor = embedder.norm2(embedder.ff(embedder.norm1(vision)))
+    return out
 
 
 def _pixels(tokens: Tensor, grid: Sequence[int], patch: Sequence[int]) -> Tensor:

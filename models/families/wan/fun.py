@@ -27,7 +27,7 @@ POSES: Final = {
     "Anti Clockwise (ACW)": ((0, 0, -1), (0, 0, 0)),
     "ClockWise (CW)": ((0, 0, 1), (0, 0, 0)),
 }
-"""Turns about x, y, z and ways along them (right, down, into the picture), over a clip at speed 1."""
+"""Turns about x, y, z and ways along them (right, down, into the picture), over a video at speed 1."""
 _TURN, _WAY = math.pi / 3, 1.5
 """What 1 is in POSES."""
 _ASPECT = 1280 / 720
@@ -35,7 +35,7 @@ _ASPECT = 1280 / 720
 
 
 class CameraAdapter(nn.Module):
-    """Tokens to add to a clip's, of how the camera moves."""
+    """Tokens to add to a video's, of how the camera moves."""
 
     def __init__(self, channels: int, width: int, patch: tuple[int, int]) -> None:
         super().__init__()
@@ -104,21 +104,21 @@ def camera_rays(
     ray = ray / ray.norm(dim=2, keepdim=True)
     rays = torch.empty(6, 4, (length + 3) // 4, height, width)
     for frame, (place, turned) in enumerate(zip(origin, rotation, strict=True), 3):
-        seen = (ray[:, :, None] * turned).sum(3)
-        moment = torch.linalg.cross(place.expand_as(seen), seen)
-        rays[:, frame % 4, frame // 4] = torch.cat([moment, seen], 2).movedim(2, 0)
+        ray_of = (ray[:, :, None] * turned).sum(3)
+        moment = torch.linalg.cross(place.expand_as(ray_of), ray_of)
+        rays[:, frame % 4, frame // 4] = torch.cat([moment, ray_of], 2).movedim(2, 0)
     rays[:, :3, 0] = rays[:, 3:, 0]
     return rays.flatten(0, 1)[None]
 
 
 def _rotation(angles: Tensor) -> Tensor:
     """Turns [N, 3] about x, then y, then z, as matrices [N, 3, 3]."""
-    found = torch.eye(3, dtype=angles.dtype).expand(len(angles), 3, 3)
+    total = torch.eye(3, dtype=angles.dtype).expand(len(angles), 3, 3)
     for axis in range(3):
-        one, other = (axis + 1) % 3, (axis + 2) % 3
+        first, second = (axis + 1) % 3, (axis + 2) % 3
         turn = torch.eye(3, dtype=angles.dtype).repeat(len(angles), 1, 1)
-        turn[:, one, one] = turn[:, other, other] = angles[:, axis].cos()
-        turn[:, other, one] = angles[:, axis].sin()
-        turn[:, one, other] = -turn[:, other, one]
-        found = turn @ found
-    return found
+        turn[:, first, first] = turn[:, second, second] = angles[:, axis].cos()
+        turn[:, second, first] = angles[:, axis].sin()
+        turn[:, first, second] = -turn[:, second, first]
+        total = turn @ total
+    return total

@@ -1,4 +1,4 @@
-"""Where a Wan network takes the tokens of a clip to be: its positions scaled and moved, for models made so."""
+"""Where a Wan network takes the tokens of a video to be: its positions scaled and moved, for models made so."""
 
 from __future__ import annotations
 

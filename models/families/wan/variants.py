@@ -1,7 +1,7 @@
-"""Wan's networks that differ from the others: Wan 2.2's 5B (TI2V), and VACE, which follows a clip.
+"""Wan's networks that differ from the others: Wan 2.2's 5B (TI2V), and VACE, which follows a video.
 
 The 5B model has a VAE of its own, 48 channels of 16 x 16 pixels, and a noise level for each token: given frames are in
-the state as they are. VACE (arXiv 2503.07598) reads, beside the state, a clip in two halves, what is kept (inactive)
+the state as they are. VACE (arXiv 2503.07598) reads, beside the state, a video in two halves, what is kept (inactive)
 and what is painted anew (reactive), and the mask between them, 8 x 8 pixels of it a latent cell.
 Facts: the configs of Wan-AI/Wan2.2-TI2V-5B-Diffusers and Wan-AI/Wan2.1-VACE-14B-diffusers; the recipes equal those of
 diffusers' WanPipeline, WanImageToVideoPipeline and WanVACEPipeline (tests/video/test_wan_5b.py, test_wan_vace.py).
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 
 def prepare_vace(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text and the clips to follow, for states of x's shape [B, C, T, H, W]."""
+    """Text and the videos to follow, for states of x's shape [B, C, T, H, W]."""
     import torch
 
     config, shape = network.config, x.shape[2:]
     check_text(config, text)
     if not extras.get("vace_mask"):
-        raise ValueError("this network (VACE) wants a clip to follow: connect WanVaceToVideo, with or without one")
-    clips = list(zip(extras["vace_inactive"], extras["vace_reactive"], extras["vace_mask"], strict=True))
-    for number, parts in enumerate(clips, 1):
+        raise ValueError("this network (VACE) wants a video to follow: connect WanVaceToVideo, with or without one")
+    controls = list(zip(extras["vace_inactive"], extras["vace_reactive"], extras["vace_mask"], strict=True))
+    for number, parts in enumerate(controls, 1):
         if parts[0].shape[2:] != shape:
-            which = f" of WanVaceToVideo {number} of {len(clips)}" if len(clips) > 1 else ""
+            which = f" of WanVaceToVideo {number} of {len(controls)}" if len(controls) > 1 else ""
             raise ValueError(
-                f"the clip to follow{which} has {list(parts[0].shape[2:])} latent cells, the state {list(shape)}: take "
-                "the latent that WanVaceToVideo gives, and give each the same size, length and number of pictures"
+                f"the video to follow{which} has {list(parts[0].shape[2:])} latent cells, the state {list(shape)}: "
+                "use the latent of WanVaceToVideo, and the same size, length and batch size in each"
             )
-    # [1, clips, C, T, H, W]
-    control = torch.stack([torch.cat([p.to(x.device) for p in parts], 1) for parts in clips], 1)
+    # [1, videos, C, T, H, W]
+    control = torch.stack([torch.cat([p.to(x.device) for p in parts], 1) for parts in controls], 1)
     if control.shape[2] != config.vace_in_channels:
-        raise ValueError(f"this network reads {config.vace_in_channels} channels of a clip, not {control.shape[2]}")
+        raise ValueError(f"this network reads {config.vace_in_channels} channels of a video, not {control.shape[2]}")
     strength = text.new_tensor([extras["vace_strength"]])
     return Inputs({"encoder_hidden_states": text, "follow": control.to(text), "strength": strength})
 
 
 def call_vace(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - clip for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
-    given = inputs.batched
-    follow = [padded(network, clip) for clip in given["follow"].unbind(1)]
-    text, strength = given["encoder_hidden_states"], given["strength"]
+    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    batched = inputs.batched
+    follow = [padded(network, latent) for latent in batched["follow"].unbind(1)]
+    text, strength = batched["encoder_hidden_states"], batched["strength"]
     output = forward(network, padded(network, x), timestep, text, follow=follow, strength=strength)
     return output[..., : x.shape[-2], : x.shape[-1]]
 
