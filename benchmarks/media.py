@@ -29,7 +29,7 @@ from pipegraph.models.media.formats import CODECS
 from pipegraph.models.media.image_read import read_picture, to_png
 from pipegraph.models.media.video import TensorFrames, Video
 from pipegraph.models.media.video_read import read_video
-from pipegraph.models.media.video_write import Target, write_video
+from pipegraph.models.media.video_write import VideoTarget, write_video
 
 WIDTH, HEIGHT, FRAMES = 832, 480, 33
 Work = Callable[[], Any]
@@ -45,7 +45,7 @@ def moving(count: int, width: int, height: int) -> torch.Tensor:
 
 
 def save(video: Video, path: Path) -> None:
-    for _ in write_video(path, video, Target("mp4", "h264"), {}, print):
+    for _ in write_video(path, video, VideoTarget("mp4", "h264"), {}, print):
         pass
 
 

@@ -1,4 +1,4 @@
-"""The value on a CLIP_VISION wire: a CLIP or SigLIP vision model, and what it sees in pictures."""
+"""The value on a CLIP_VISION wire: a CLIP or SigLIP vision encoder."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from .media.image_ops import Crop
 
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _STD = (0.26862954, 0.26130258, 0.27577711)
-"""Of the pictures that CLIP was trained with, by channel (transformers' OPENAI_CLIP_MEAN and ..._STD)."""
+"""Standard deviation by channel of CLIP's training images (transformers' OPENAI_CLIP_MEAN and ..._STD)."""
 _HALF = (0.5, 0.5, 0.5)
-"""Mean and deviation of SigLIP's (transformers' IMAGENET_STANDARD_MEAN and ..._STD)."""
+"""SigLIP's mean and standard deviation (transformers' IMAGENET_STANDARD_MEAN and ..._STD)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Seen:
-    """States of the tokens of pictures, float32 [B, T, D] on the CPU: one a patch; CLIP's first is for the whole."""
+class VisionStates:
+    """Hidden states of images, float32 [B, T, D] on the CPU: one token per patch, preceded by CLIP's class token."""
 
     last: Tensor
-    """Of the last layer; of SigLIP, which HunyuanVideo 1.5 reads, behind the last norm."""
+    """Last layer; for SigLIP (HunyuanVideo 1.5) after the final norm."""
     penultimate: Tensor
-    """Of the last but one, which is what Wan reads."""
+    """Second-to-last layer, which Wan reads."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClipVision:
-    """A loaded vision model. Never changed."""
+    """A loaded vision encoder. Immutable."""
 
     loaded: Loaded
 
     @torch.no_grad()
-    def encode(self, image: Tensor, crop: Crop) -> Seen:
-        """What the model sees in pictures [B, H, W, C] in 0..1; ``crop`` as for :func:`fitted`."""
+    def encode(self, image: Tensor, crop: Crop) -> VisionStates:
+        """Encode images [B, H, W, C] in 0..1; ``crop`` as for :func:`fitted`."""
         pixels = fitted(image, self.loaded.config.image_size, crop)
         siglip = self.loaded.config.model_type == "siglip_vision_model"
         mean, std = (pixels.new_tensor(v)[:, None, None] for v in ((_HALF, _HALF) if siglip else (_MEAN, _STD)))
         with self.loaded.resident() as network:
             out = network(pixel_values=self.loaded.inputs((pixels - mean) / std), output_hidden_states=True)
         last = out.last_hidden_state if siglip else out.hidden_states[-1]
-        return Seen(last.float().cpu(), out.hidden_states[-2].float().cpu())
+        return VisionStates(last.float().cpu(), out.hidden_states[-2].float().cpu())
 
 
 def fitted(image: Tensor, size: int, crop: Crop) -> Tensor:
-    """Pictures [B, H, W, C] as the model was trained: [B, 3, size, size], values of 8 bits in 0..1.
+    """Preprocess images [B, H, W, C]: [B, 3, size, size], rounded to 8 bits, in 0..1.
 
     ``center`` scales the shorter side and cuts the longer one at the centre, ``disabled`` squeezes the picture.
     """

@@ -28,7 +28,7 @@ class ControlNet:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A ControlNet at work: entry ``control`` of a CONDITIONING item holds a tuple of these, summed when several."""
+    """An applied ControlNet: a CONDITIONING item's ``control`` holds a tuple of these; their residuals are summed."""
 
     net: ControlNet
     image: Tensor
@@ -36,12 +36,12 @@ class Control:
     strength: float = 1.0
     start_percent: float = 0.0
     end_percent: float = 1.0
-    """It acts from ``start_percent`` to ``end_percent`` of the way from noise to picture."""
+    """Active from ``start_percent`` to ``end_percent`` of sampling."""
     vae: Vae | None = None
     _encoded: dict[tuple[int, int], Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def fitted(self, height: int, width: int) -> Tensor:
-        """The hints as RGB of this size in pixels, [B, height, width, 3] in 0..1."""
+        """Hints as RGB of this size in pixels, [B, height, width, 3] in 0..1."""
         import torch.nn.functional as F
 
         picture = self.image.movedim(-1, 1)[:, :3].float()
@@ -56,7 +56,7 @@ class Control:
         return picture[..., top : top + height, left : left + width].movedim(1, -1).clamp(0, 1)
 
     def encoded(self, rows: int, columns: int) -> Tensor:
-        """The hints as VAE latents z [B, C, rows, columns]; made once for each size."""
+        """Hints as VAE latents z [B, C, rows, columns]; cached by size."""
         assert self.vae is not None
         if (rows, columns) not in self._encoded:
             cell = self.vae.latent.downscale

@@ -1,4 +1,4 @@
-"""A model family: facts and pure functions that say how one kind of network makes images. Torch-free to import.
+"""A model family: a record of facts and pure functions about one kind of network. Torch-free to import.
 
 A family is one file in ``families/`` that builds one frozen :class:`Family`. Everything around it (samplers, guiders,
 nodes, loading) asks the family and names no network.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LatentFormat:
-    """How the VAE's latents z [B, channels, (T,) H, W] become the state of the network: (z - shift) * scale.
+    """Converts VAE latents z [B, channels, (T,) H, W] to the network's state: (z - shift) * scale.
 
     With ``mean`` and ``std``, of each channel: (z - mean) / std.
     """
@@ -33,12 +33,12 @@ class LatentFormat:
     downscale: int
     """Pixels a latent cell is wide."""
     scale: float | None = 1.0
-    """None: nothing says it."""
+    """None: unknown."""
     shift: float = 0.0
     patch: int = 1
     """Latent cells a token of the network is wide."""
     frames: int = 0
-    """Of video: frames a latent cell is long, but for the first, which is one frame. 0: pictures."""
+    """Video: frames per latent frame, except the first, which is one frame. 0: images."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
 
@@ -64,7 +64,7 @@ class LatentFormat:
 
     @property
     def axes(self) -> int:
-        """Axes of a latent behind its channels: 2, or 3 with time."""
+        """Axes of a latent after the channels: 2, or 3 with time."""
         return 3 if self.frames else 2
 
     @staticmethod
@@ -74,83 +74,83 @@ class LatentFormat:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a network is given beside state and time, made once per run."""
+    """Inputs of the network besides state and timestep, prepared once per run."""
 
     batched: Mapping[str, Tensor]
-    """Arguments with one row a picture, [B, ...]."""
+    """Arguments with one row per image, [B, ...]."""
     shared: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that all rows share; equal wherever the shapes of state and ``batched`` are."""
+    """Arguments shared by all rows; equal for equal shapes of state and ``batched``."""
 
 
 Pieces = Mapping[str, Piece]
-"""Tensors in files, by name."""
+"""Tensors of a file by name."""
 Config = Mapping[str, Any]
 """Config of a network, as its class takes it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """One way in which files name the tensors of a network."""
+class FileLayout:
+    """One naming scheme for the tensors of a network."""
 
     matches: Callable[[Pieces], bool]
-    """Whether these tensors are such a network's; only one layout of all networks may say so."""
+    """Whether these tensors belong to the network; at most one layout of all networks may match."""
     names: Naming = SAME
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network:
-    """One kind of network: how it is recognised, read and built."""
+    """One kind of network: how it is detected, loaded and built."""
 
     kind: str
-    """``transformer``, ``controlnet``, ``vae``, ``clip``, ``t5``, ...: which value on a wire it becomes."""
+    """``transformer``, ``controlnet``, ``vae``, ``clip``, ``t5``, ...: which kind of value it becomes."""
     cls: str
     """Module and class, ``module:Class``."""
-    layouts: Sequence[Layout]
+    layouts: Sequence[FileLayout]
     config: Callable[[Pieces, Config], dict[str, Any]]
-    """Its config from the shapes of its tensors (by the class's names) and ``base``."""
+    """Config from tensor shapes (by the class's names) and ``base``."""
     base: Config = field(default_factory=dict)
-    """What no shape tells of its config."""
+    """Config values that no shape tells."""
     folder: str = ""
-    """Its component in diffusers folders and in the metadata of files; ``kind`` if empty."""
+    """Component name in diffusers folders and metadata; ``kind`` if empty."""
     fits: Callable[[Config], bool] | None = None
-    """Which configs of the class are its own, where several networks have one class; None: those no other takes."""
+    """Which configs of a shared class belong to this network; None: those that no other network takes."""
     metadata: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
-    """What the config in a file's metadata says, in the class's terms."""
+    """Converts the config in a file's metadata to the class's keys."""
     marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Tensor anywhere in a single file -> what it says of the config."""
+    """Marker tensor anywhere in a single file -> config values it implies."""
     ignored: str = ""
-    """A regular expression for names in its files that nothing reads."""
+    """Regular expression for tensors in its files that are ignored."""
     prefixes: tuple[str, ...] = ()
-    """What its names begin with in files that hold several networks, besides the usual prefixes."""
+    """Key prefixes in files with several networks, besides the usual ones."""
     apart: str = ""
     """A regular expression for its tensors that lie apart from each other in a file, from the beginning of the name;
     the group ``prefix`` is left out."""
     text: bool = False
-    """It is a text encoder."""
+    """Whether it is a text encoder."""
     aliases: tuple[str, ...] = ()
-    """Other classes in the configs of folders that hold its tensors, and more that nothing reads."""
+    """Other class names in folder configs that contain its tensors, besides tensors that are ignored."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """What is always set in its config."""
+    """Config values that are always set."""
     uneven: bool = False
-    """Its blocks are not all alike (a UNet)."""
+    """Whether its blocks differ in structure (a UNet)."""
     adapt: Callable[[Any, Config], None] | None = None
-    """Changes the empty network before it gets its weights."""
+    """Modifies the empty network before its weights are loaded."""
     ready: Callable[[Any], None] | None = None
-    """Changes the network after loading, before it is put on the kernel layer."""
+    """Modifies the network after loading, before it is put on the kernel layer."""
     float32: bool = False
-    """It computes in float32 whatever the others compute in."""
+    """Always computes in float32."""
     keeps_float32: bool = False
-    """Layers that its class keeps in float32 stay so in bfloat16, too; else in float16 only."""
+    """Keep the layers that its class keeps in float32 also with bfloat16; otherwise with float16 only."""
     fragile: tuple[str, ...] | None = None
     """Patterns of linear layers that are never quantized. None: embeddings, norms, modulation, output layers."""
     blocks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Class of its blocks -> the arguments that a block gives back: blocks that may be skipped."""
+    """Block class -> arguments that a skipped block returns. Blocks that may be skipped."""
     context_parallel: bool = False
-    """Several processes may share its sequence."""
+    """Whether its sequence can be split among processes."""
     latent: Callable[[Config], LatentFormat] | None = None
-    """Of VAEs: what their latents are."""
+    """VAEs: the latent format."""
     value: str = ""
-    """Of VAEs: module and class of the value on the wire."""
+    """VAEs: module and class of the value on the wire."""
 
     @property
     def class_name(self) -> str:
@@ -158,47 +158,47 @@ class Network:
 
     @property
     def of_transformers(self) -> bool:
-        """Its class is one of transformers, not of diffusers."""
+        """Whether its class belongs to transformers, not diffusers."""
         return self.cls.startswith("transformers.")
 
     @property
     def component(self) -> str:
-        """Its name in diffusers folders and in the metadata of files."""
+        """Component name in diffusers folders and metadata."""
         return self.folder or self.kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family(TextFamily):
-    """What there is to know of one family of networks."""
+    """All facts about one family of networks."""
 
     networks: tuple[Network, ...]
-    """Its diffusion network first, then its ControlNets, VAEs, text encoders and what else its files hold."""
+    """The diffusion network first, then ControlNets, VAEs, text encoders and other networks in its files."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """How the files of its other networks are usually called in ComfyUI's folders, by kind."""
+    """Usual file names of its other networks in ComfyUI's folders, by kind."""
     latent: LatentFormat
     sampling: Callable[[Mapping[str, Any], Mapping[str, Any]], ModelSampling]
     """Configs of network and scheduler (empty if unknown) -> noise levels."""
     prepare: Callable[[Any, Tensor, Mapping[str, Any], Tensor], Inputs]
     """Network, text states [B, T, D], entries of the CONDITIONING item, state [B, C, H, W] -> inputs, once per run."""
     call: Callable[[Any, Tensor, Tensor, Inputs, Mapping[str, Any]], Tensor]
-    """Network, state [B, C, H, W], timestep [B], inputs, residuals of controls -> output of the state's shape."""
+    """Network, state [B, C, H, W], timestep [B], inputs, ControlNet residuals -> output of the state's shape."""
     prepare_hint: Callable[[Control, Tensor], Tensor] | None = None
-    """Control and state -> what its network reads, [B or 1, ...], once per run."""
+    """Control and state -> input of the ControlNet, [B or 1, ...], once per run."""
     control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]] | None = None
-    """Control network, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
+    """ControlNet, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
     token_times: bool = False
     """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
     told so (its timestep is then [B, 1, T, H, W])."""
     joint: bool = False
-    """It makes video and sound together, on joined latents, whose shapes a CONDITIONING says as ``latent_shapes``."""
+    """Generates video and audio together on joined latents, whose shapes are CONDITIONING's ``latent_shapes``."""
     reads: frozenset[str] = frozenset()
-    """Optional latents of a CONDITIONING item that it takes: ``concat_latent_image``, ``reference_latents``."""
+    """Optional latents of a CONDITIONING item that it reads: ``concat_latent_image``, ``reference_latents``."""
     recommend: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """Config of the network -> steps, cfg, sampler and the like that suit it."""
+    """Network config -> recommended steps, cfg, sampler, ..."""
     not_loaded: Mapping[str, str] = field(default_factory=dict)
-    """Layers that LoRAs of the family may hold and that are not loaded: beginning of their names -> what they are."""
+    """Layers in LoRAs of the family that are never loaded: name prefix -> description."""
     unite: Callable[[dict[str, Part]], dict[str, Part]] | None = None
-    """Adjusts the networks of a whole model to one another, by kind."""
+    """Adjusts the networks of a whole checkpoint to one another, by kind."""
 
     @property
     def network(self) -> Network:
@@ -206,5 +206,5 @@ class Family(TextFamily):
         return self.networks[0]
 
     def network_of(self, kind: str) -> Network | None:
-        """Its network of a kind; None if it has none."""
+        """The network of a kind; None without one."""
         return next((n for n in self.networks if n.kind == kind), None)

@@ -1,4 +1,4 @@
-"""A network where it lies: the one place that knows the device of its weights and the dtype it computes in."""
+"""A loaded network: the one place that knows where its weights are and the dtype it computes in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value on a MODEL wire: a network, its family and noise levels, LoRAs, and how to ask it for a prediction."""
+"""The value on a MODEL wire: network, family, noise levels and LoRAs, with the prediction of x0."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ VAE_LATENTS: Final = (
     "reference_latent",
     "reference_latents",
 )
-"""Entries of a CONDITIONING item that are the VAE's own latents, as on a LATENT wire, or tuples of them."""
+"""CONDITIONING entries that are VAE latents, as on a LATENT wire, or tuples of them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PreparedControl:
-    """A control of one run: its hint as the network reads it, and the noise levels between which it acts."""
+    """A ControlNet of one run: its prepared hint, and the noise levels between which it is active."""
 
     net: ControlNet
     hint: Tensor
@@ -49,81 +49,81 @@ class PreparedControl:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prepared:
-    """One CONDITIONING item made ready for a run."""
+    """A CONDITIONING item prepared for a run."""
 
     inputs: Inputs
     strength: float = 1.0
-    """Weight beside the other items of the same conditioning."""
+    """Weight relative to the other items of the conditioning."""
     area: tuple[int, int, int, int] | None = None
-    """Height, width, top, left in latent cells: the part of the picture it is asked about. None: all of it."""
+    """Height, width, top, left in latent cells: the area it applies to. None: everywhere."""
     mask: Tensor | None = None
-    """Weight by place, float [B or 1, H, W] at any size."""
+    """Spatial weight, float [B or 1, H, W] at any size."""
     start: float = math.inf
     end: float = 0.0
-    """It acts from noise level ``start`` down to ``end``."""
+    """Active from noise level ``start`` down to ``end``."""
     controls: tuple[PreparedControl, ...] = ()
     patches: tuple[Patch, ...] = ()
-    """What is changed in the network when it is asked about this."""
+    """Patches of the network for this item."""
 
     def acts(self, sigma: float) -> bool:
-        """Whether it is to be asked at this noise level."""
+        """Whether it is active at this noise level."""
         return self.end <= sigma <= self.start
 
     def crop(self, x: Tensor) -> Tensor:
-        """The part of x [B, C, H, W] that it is about."""
+        """The area of x [B, C, H, W] that it applies to."""
         if self.area is None:
             return x
         height, width, top, left = self.area
         return x[..., top : top + height, left : left + width]
 
     def batch_key(self) -> tuple[Any, ...]:
-        """Items of equal keys can share one call of the network."""
+        """Items with equal keys can share one call of the network."""
         shapes = tuple((name, t.shape[1:], t.dtype) for name, t in self.inputs.batched.items())
         controls = tuple((id(c.net), c.strength, c.start, c.end) for c in self.controls)
         return shapes, self.area, controls, tuple(map(id, self.patches))
 
 
 class Patch(Protocol):
-    """What a node changes in how a network computes."""
+    """A change of how a network computes, made by a node."""
 
     def around(self, model: Model, state: Tensor) -> AbstractContextManager[None]:
-        """Context of one call of the model's network for the state [B, C, ...], in which the change holds."""
+        """Context of one call of the model's network for the state [B, C, ...], in which the change is active."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A diffusion network ready to be sampled. Never changed: ``with_...`` gives a new value on the same weights."""
+    """A diffusion network ready for sampling. Immutable: ``with_...`` returns a new value on the same weights."""
 
     loaded: Loaded
-    """Its network; states stay float32 whatever it computes in."""
+    """Its network; states are float32 whatever its dtype."""
     family: Family
     sampling: ModelSampling
     latent: LatentFormat
     loras: tuple[tuple[Lora, float], ...] = ()
     recommended: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that suit it: steps, cfg, guidance, sampler_name, ..."""
+    """Recommended settings: steps, cfg, guidance, sampler_name, ..."""
     patches: tuple[Patch, ...] = ()
     guidance: tuple[Guidance, ...] = ()
-    """What is changed in how its predictions become one, in this order."""
+    """Changes of guidance, applied in this order."""
     differential: Differential | None = None
-    """How a noise mask changes from step to step."""
+    """Varies the noise mask from step to step."""
     step_cache: StepCache | None = None
-    """When steps of a run may be reused instead of computed."""
+    """When steps may be reused instead of computed."""
     begins_with: Tensor | None = None
-    """Of a causal video model: the VAE latent [1, C, n, h, w] of the frames that its videos begin with."""
+    """Causal video models: the VAE latent [1, C, n, h, w] of the first frames to continue from."""
 
     def with_sampling(self, sampling: ModelSampling) -> Model:
-        """The same with other noise levels."""
+        """A copy with other noise levels."""
         return replace(self, sampling=sampling)
 
     def with_lora(self, lora: Lora, strength: float) -> Model:
-        """The same with one LoRA more."""
+        """A copy with one more LoRA."""
         changed = self.loaded.with_network(lora.changed(self.loaded.network, strength))
         return replace(self, loaded=changed, loras=(*self.loras, (lora, strength)))
 
     def process_in(self, latent: Tensor) -> Tensor:
-        """VAE latent z to the state the network knows: (z - shift) * scale."""
+        """VAE latent z to the network's state: (z - shift) * scale."""
         return self.latent.process_in(latent)
 
     def process_out(self, state: Tensor) -> Tensor:
@@ -131,14 +131,14 @@ class Model:
         return self.latent.process_out(state)
 
     def _known(self, latent: Any) -> Any:
-        """A VAE latent, or several, as the network knows them."""
+        """VAE latents (one or several) as network states."""
         if isinstance(latent, tuple):
             return tuple(map(self._known, latent))
         return self.process_in(latent.to(self.loaded.device))
 
     @torch.no_grad()
     def prepare(self, conditioning: Sequence[Any], x: Tensor) -> list[Prepared]:
-        """Everything about a CONDITIONING that does not change from step to step, for states like x [B, C, H, W].
+        """Prepare a CONDITIONING once per run, for states like x [B, C, H, W].
 
         Raises:
             ValueError: text or hints for another number of pictures than x has, or what the family lacks.
@@ -174,14 +174,14 @@ class Model:
         return PreparedControl(control.net, hint, control.strength, start, end)
 
     def _sigma(self, percent: float) -> float:
-        """Noise level after a part of the way; the ends are open, so that rounding cannot cut a step off."""
+        """Noise level at a fraction of sampling; the ends are open, so that rounding cannot drop a step."""
         return math.inf if percent <= 0 else self.sampling.percent_to_sigma(percent)
 
     @torch.no_grad()
     def predict(
         self, x: Tensor, sigma: Tensor, prepared: Sequence[Prepared], cached: CachedRun | None = None
     ) -> list[Tensor]:
-        """Ask the network what picture lies behind the state.
+        """Predict the denoised image for a state.
 
         Args:
             x: State float32 [B, C, H, W].
@@ -237,7 +237,7 @@ class Model:
         return torch.cat([self.sampling.denoised(sigma, o, part) for o in torch.split(output, len(x))])
 
     def _ask(self, network: Any, state: Tensor, sigma: Tensor, entries: Sequence[Prepared]) -> Tensor:
-        """The network's output for entries of equal keys, float32 of the state's shape."""
+        """Output of the network for entries of equal keys, float32 of the state's shape."""
         count, first = len(entries), entries[0]
         timestep = self.sampling.timestep(sigma).to(state.device).repeat(count, *[1] * (sigma.ndim - 1))
         batched = {k: torch.cat([e.inputs.batched[k] for e in entries]) for k in first.inputs.batched}
@@ -259,7 +259,7 @@ class Model:
         entries: Sequence[Prepared],
         sigma: float,
     ) -> dict[str, list[Tensor]]:
-        """The summed residuals of all controls that act at this noise level."""
+        """Sum of the residuals of all ControlNets active at this noise level."""
         total: dict[str, list[Tensor]] = {}
         for i, control in enumerate(entries[0].controls):
             if not control.acts(sigma):
@@ -277,7 +277,7 @@ class Model:
         return total
 
     def _adapted(self) -> Any:
-        """Context in which the LoRAs act on the network."""
+        """Context in which the LoRAs are active."""
         if not self.loras:
             return nullcontext()
         from .adapters.lora import active
@@ -286,7 +286,7 @@ class Model:
 
 
 def _rows(subject: str, tensor: Tensor, count: int) -> Tensor:
-    """The tensor with ``count`` rows: one is shared by all."""
+    """The tensor with ``count`` rows; a single row is shared."""
     if len(tensor) not in (1, count):
         raise ValueError(f"{len(tensor)} {subject} for {count} pictures: give one, or one for each")
     return tensor.expand(count, *tensor.shape[1:])

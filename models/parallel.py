@@ -1,4 +1,4 @@
-"""One sampling shared by several processes: diffusers' context parallelism, with attention on the kernel layer.
+"""Sampling shared by several processes: diffusers' context parallelism, with attention on the kernel layer.
 
 Every process holds the whole network and computes a part of the tokens. For attention the parts meet: by Ulysses
 (Jacobs et al. 2023, arXiv 2309.14509), where each process attends from all tokens with a share of the heads, or by a
@@ -23,12 +23,12 @@ from torch import Tensor, distributed, nn
 from pipegraph.context import holding
 
 _FOREVER: Final = timedelta(days=1)
-"""A process that waits is ended by who started it, where another fails; it may wait long for one that decodes."""
+"""Timeout: one process may decode for long; failing processes are ended by their parent."""
 
 
 @contextmanager
 def together(rank: int, count: int, store: Path, device: str) -> Iterator[None]:
-    """Share what is sampled inside with the other processes that call this.
+    """Share sampling inside a ``with`` with the other processes that call this.
 
     Args:
         rank: Number of this process, from 0.
@@ -58,7 +58,7 @@ _device: ContextVar[str | None] = ContextVar("type of the device of processes th
 
 
 def share(network: nn.Module, possible: bool) -> nn.Module:
-    """The network, its tokens split among the processes where there are several (inside ``together``).
+    """Split the network's sequence among processes inside ``together``; unchanged for a single process.
 
     Args:
         network: On the kernel layer.
@@ -97,7 +97,7 @@ def share(network: nn.Module, possible: bool) -> nn.Module:
 
 
 def _one_token_each(network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse a latent [B, C, T, H, W] with fewer tokens than there are processes.
+    """Refuse a latent [B, C, T, H, W] with fewer tokens than processes.
 
     Raises:
         ValueError: with both numbers.
@@ -113,7 +113,7 @@ def _one_token_each(network: nn.Module, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _gathered(_: nn.Module, __: Any, part: Tensor) -> Tensor:
-    """The tokens [B, S, C] of all processes. On gloo diffusers' own gathering needs parts of one length."""
+    """Gather the tokens [B, S, C] of all processes. diffusers' own gathering on gloo needs equal lengths."""
     count = distributed.get_world_size()
     lengths = torch.empty(count, dtype=torch.int64, device=part.device)
     distributed.all_gather_into_tensor(lengths, lengths.new_tensor([part.shape[1]]))

@@ -1,4 +1,4 @@
-"""Where models and input files lie, and which name means which file. Torch-free.
+"""Resolves names of models and input files to paths. Torch-free.
 
 A name is looked up below the roots of its kind, in this order:
 
@@ -42,19 +42,19 @@ FOLDERS: Final = {
     "controlnet": ("controlnet",),
     "llm": ("llm", "LLM"),
 }
-"""Subfolders a kind may have under a model root; the second ones are ComfyUI's older names."""
+"""Subfolders of a kind under a model root; the second ones are ComfyUI's older names."""
 _HUB_MARK: Final = {
     "checkpoints": ("model_index.json",),
     "diffusion_models": ("model_index.json",),
     "llm": ("config.json", "tokenizer.json"),
 }
-"""Files by which a repository in the hub cache is known for a kind."""
+"""Files that identify a repository in the hub cache as of a kind."""
 INDEXES: Final = ("model_index.json", "modular_model_index.json")
-"""One of these files says what the folders of a pipeline in diffusers layout are."""
+"""Index files of a pipeline in diffusers layout."""
 KINDS: Final = (*FOLDERS, "input")
 EMBEDDED: Final = Path(__file__).resolve().parent / "embedded"
 EXAMPLES: Final = Path(__file__).resolve().parent.parent / "graphs" / "library" / "images"
-"""Input pictures of the ready-made graphs."""
+"""Example inputs of the shipped graphs."""
 _FILE: Final = "a .safetensors or .gguf file"
 _FORMS: Final = {
     "checkpoints": "a .safetensors file or a folder in diffusers layout",
@@ -63,7 +63,7 @@ _FORMS: Final = {
     "embeddings": "a .safetensors file",
     "llm": "a .gguf file or a folder in transformers' layout",
 }
-"""In what form models of a kind come."""
+"""Expected form of models by kind, for errors."""
 MEDIA: Final = frozenset(
     ".png .apng .jpg .jpeg .webp .bmp .gif .tif .tiff .mp4 .mov .m4v .webm .mkv .avi .mka "
     ".wav .mp3 .flac .ogg .opus .m4a .aac .wma .aiff".split()
@@ -71,23 +71,23 @@ MEDIA: Final = frozenset(
 
 
 LONG: Final = 200
-"""Characters of a name that errors show; longer ones are not compared with the names that there are."""
+"""Maximum length of names in errors; longer ones get no suggestions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A folder whose files are named by ``prefix`` and their path below it."""
+    """A folder whose files are named by ``prefix`` and relative path."""
 
     folder: Path
     prefix: str = ""
     deep: bool = True
     """List subfolders too."""
     listed: bool = True
-    """Whether names of files in it may be shown."""
+    """Whether its file names may be shown."""
 
 
 class NotFound(LookupError):
-    """No file has this name: where was looked, and what to do."""
+    """No file has this name; says where was searched and what to do."""
 
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(f"{message}. {advice}")
@@ -95,7 +95,7 @@ class NotFound(LookupError):
 
 
 def resolve(kind: str, name: str) -> Path:
-    r"""The file or folder that ``name`` means, links followed; the same one as long as a run goes on.
+    r"""The file or folder for ``name``, links followed; the same during a run.
 
     Both ``/`` and ``\`` separate folders. Letters with accents may be written in either of Unicode's ways.
 
@@ -123,7 +123,7 @@ def _resolve(kind: str, name: str, allowed: Set[Path]) -> Path:
 
 
 def names(kind: str) -> list[str]:
-    """Every name of this kind that :func:`resolve` finds, shipped ones first."""
+    """Every name of a kind that :func:`resolve` accepts, shipped ones first."""
     listing: dict[str, None] = {}
     for root in [root for root in _roots(kind) if root.listed]:
         listed = sorted(name for name in _listed(kind, root) if _is_open(kind, root, name))
@@ -142,7 +142,7 @@ def model_roots() -> list[Path]:
 
 
 def hub_cache() -> Path:
-    """Where Hugging Face's libraries keep what they downloaded."""
+    """The download cache of Hugging Face's libraries."""
     env = os.environ
     home = Path(env.get("HF_HOME") or Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     return Path(env.get("HF_HUB_CACHE") or home / "hub").expanduser()
@@ -162,7 +162,7 @@ def hub_snapshot(repo: str) -> Path | None:
 
 
 def searched(kind: str) -> list[Path]:
-    """The folders in which a name of this kind is looked for."""
+    """The folders searched for names of a kind."""
     return [r.folder for r in _roots(kind) if r.listed] + ([hub_cache()] if kind != "input" else [])
 
 
@@ -200,7 +200,7 @@ def _expanded(name: str) -> Path:
 
 
 def _existing(path: Path) -> Path | None:
-    """A file or folder, links followed; None for what is neither, such as a pipe, which could be waited for."""
+    """A file or folder, links followed; None for others, such as a pipe, which would block."""
     try:
         real = path.resolve(strict=True)
         return real if real.is_file() or real.is_dir() else None
@@ -240,7 +240,7 @@ def _listed(kind: str, root: _Root) -> Iterator[str]:
 
 
 def _walk(kind: str, root: _Root) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Folders of a root with their subfolders and files, as ``os.walk`` gives them: each real folder once.
+    """Folders of a root with subfolders and files, like ``os.walk``: each real folder once.
 
     Links are followed as far as :func:`resolve` does, after the folders themselves: a ring of links has an end.
     """
@@ -262,7 +262,7 @@ def _walk(kind: str, root: _Root) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _is_open(kind: str, root: _Root, name: str) -> bool:
-    """Whether :func:`resolve` gives what was listed: no pipe, and no link that leads out of the roots."""
+    """Whether :func:`resolve` accepts a listed path: no pipe, no link out of the roots."""
     path = root.folder / name.removeprefix(root.prefix)
     if not path.is_symlink():
         return path.is_file() or path.is_dir()
@@ -271,12 +271,12 @@ def _is_open(kind: str, root: _Root, name: str) -> bool:
 
 
 def pipeline_index(path: Path) -> Path | None:
-    """The file that says what the folders of a pipeline are; None if ``path`` is none."""
+    """The index file of a pipeline folder; None if ``path`` is none."""
     return next((path / name for name in INDEXES if (path / name).is_file()), None)
 
 
 def is_llm(files: Iterable[str]) -> bool:
-    """Whether these names are those of a folder that holds a language model with its tokenizer."""
+    """Whether these are the file names of a language model folder with tokenizer."""
     return {"config.json", "tokenizer.json"} <= set(files)
 
 
@@ -300,7 +300,7 @@ def _not_found(kind: str, name: str, clean: str) -> NotFound:
 
 
 def _advice(kind: str, name: str, known: Iterable[str], nearly: bool) -> str:
-    """What there is instead, and how to get more; short where a name is nearly right."""
+    """Available names and how to get more; short if a name is nearly right."""
     if kind == "input" and name.startswith(MEMORY):
         return "This picture was given in memory by a program; they are kept for 7 days after they were last given."
     if kind == "input":

@@ -1,4 +1,4 @@
-"""Quantize the linear layers of a network: which of them, into what, and what has become of them.
+"""Quantization of a network's linear layers: which layers, which format, and reports.
 
 Fragile layers (first and last projections, modulation) stay in the type that the network computes in; a family names
 them; ``FRAGILE`` is for networks of which none does. Embeddings, norms and convolutions are no linear layers and stay
@@ -20,13 +20,13 @@ from pipegraph.kernels.weights.hadamard import rotation_block
 from pipegraph.kernels.weights.qweight import QWeight
 
 FORMATS: Final = ("q8", "fp8", "w4")
-"""int8, a scale a row, rotated; float8, a scale a row; 4 bits, a scale and a zero for 32 columns."""
+"""int8 with a scale per row, rotated; float8 with a scale per row; 4 bits with scale and zero per 32 columns."""
 CASTS: Final = {
     "fp8_e4m3fn": torch.float8_e4m3fn,
     "fp8_e4m3fn_fast": torch.float8_e4m3fn,
     "fp8_e5m2": torch.float8_e5m2,
 }
-"""Plain casts to float8, without scales: ComfyUI's ``weight_dtype``. What is out of range becomes the largest value."""
+"""Plain casts to float8 without scales: ComfyUI's ``weight_dtype``. Values out of range saturate."""
 OUTPUT: Final = "lm_head"
 """The output layer of a language model, which each token reads whole: a fourth of SmolLM's weights. It gets 8 bits, not
 fewer, with q8 and w4, and what goes in is never rounded."""
@@ -43,7 +43,7 @@ FRAGILE: Final = (
     "proj_out",
     "final*",
 )
-"""Patterns of layers that are not quantized, where a family names no others."""
+"""Patterns of layers that are never quantized, where a family names none."""
 _LEAST_BLOCK: Final = 16
 _FAST: Final = ("q8", "fp8", "fp8_e4m3fn_fast")
 
@@ -74,7 +74,7 @@ def quantized_weight(weight: Tensor, format: str) -> QWeight:
 
 
 def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str) -> QWeight:
-    """``quantized_weight`` of a weight that comes some rows at a time, see ``QWeight.of_rows``."""
+    """``quantized_weight`` for a weight that arrives in chunks of rows, see ``QWeight.of_rows``."""
     if dtype := CASTS.get(format):
         most = torch.finfo(dtype).max
         return QWeight.from_fp8(torch.cat([part.clamp(-most, most).to(dtype) for part in parts]))
@@ -87,7 +87,7 @@ def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str)
 
 
 def choice(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> tuple[str, str]:
-    """What one linear layer is kept in, and how exact its products are; two empty texts if it stays plain.
+    """Format of one linear layer and precision of its products; two empty strings if it stays plain.
 
     8 bits by the user's choice allow kernels that round what goes in to 8 bits, too; not for the output layer.
 
@@ -105,7 +105,7 @@ def choice(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], fo
 
 
 def quantized(network: nn.Module, format: str, fragile: Sequence[str] | None = None) -> nn.Module:
-    """A network with the same weights, those of its linear layers quantized. The given one is not changed.
+    """A copy of a network with quantized linear layers; the original is unchanged.
 
     Layers that are packed already stay so.
     """
@@ -126,7 +126,7 @@ def quantized(network: nn.Module, format: str, fragile: Sequence[str] | None = N
 
 
 def count_bytes(network: nn.Module) -> None:
-    """Tell the cache how large a network with packed weights is, in ``pipegraph_nbytes``."""
+    """Store the size of a network with packed weights for the cache, in ``pipegraph_nbytes``."""
     packed: list[Any] = [layer.weight for layer in network.modules() if _is_packed(layer)]
     if packed:
         plain = sum(t.nbytes for t in (*network.parameters(), *network.buffers()))
@@ -134,7 +134,7 @@ def count_bytes(network: nn.Module) -> None:
 
 
 def formats(network: nn.Module) -> dict[str, list[str]]:
-    """How the weights of a network's linear layers are kept: format -> names of layers."""
+    """Formats of a network's linear layers: format -> layer names."""
     by_format: dict[str, list[str]] = {}
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear):
@@ -143,14 +143,14 @@ def formats(network: nn.Module) -> dict[str, list[str]]:
 
 
 def noted(networks: Mapping[str, nn.Module]) -> dict[str, dict[str, list[str]]]:
-    """``formats`` of each network that has packed weights, for the run record."""
+    """``formats`` of each network with packed weights, for the run record."""
     by_network = {name: formats(network) for name, network in networks.items()}
     packed = {name for name, network in networks.items() if any(_is_packed(m) for m in network.modules())}
     return {name: layers for name, layers in by_network.items() if name in packed}
 
 
 def summary(layers: Mapping[str, Sequence[str]]) -> str:
-    """One line of what ``formats`` gave: how many layers in which format."""
+    """One line for the result of ``formats``: number of layers by format."""
     return "; ".join(f"{format}: {len(names)} layers" for format, names in layers.items())
 
 

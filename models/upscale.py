@@ -1,4 +1,4 @@
-"""The value on an UPSCALE_MODEL wire: a network that makes images larger, of a safetensors file, built by spandrel.
+"""The value on an UPSCALE_MODEL wire: an image upscaling network from a safetensors file, built by spandrel.
 
 spandrel (MIT) tells the network by its tensors and holds its code. Its linear layers are put on the kernel layer;
 attention and convolutions are spandrel's and torch's. Files of pickles (``.pth``) are not read.
@@ -26,7 +26,7 @@ from .loading.weights_fault import weights_fault
 from .vae.image import tile_fade, tile_starts
 
 TILE: Final = 512
-"""Side of a tile in pixels of the image that goes in."""
+"""Tile side in input pixels."""
 OVERLAP: Final = 32
 _LEAST_TILE: Final = 128
 _NEEDS_TORCHVISION: Final = ("LaMa", "RestoreFormer")
@@ -34,21 +34,21 @@ _NEEDS_TORCHVISION: Final = ("LaMa", "RestoreFormer")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Upscaler:
-    """A loaded upscaler. Never changed."""
+    """A loaded upscaler. Immutable."""
 
     loaded: Loaded
-    """Its network takes and gives images [B, C, H, W] in 0..1."""
+    """Its network maps images [B, C, H, W] in 0..1 to the same."""
     architecture: str
     scale: int
     channels: int
-    """Of the images that go in: 1, 3 or 4."""
+    """Input channels: 1, 3 or 4."""
     attends: bool
-    """It has attention, which runs outside of the kernel layer."""
+    """Whether it has attention, which runs outside of the kernel layer."""
 
     def upscale_steps(
         self, images: Tensor, tile: int = TILE, overlap: int = OVERLAP
     ) -> Generator[tuple[int, int], None, Tensor]:
-        """Images [B, H, W, C] of ``scale`` times the size, float32 in 0..1; yields after each tile.
+        """Images [B, H, W, C] scaled by ``scale``, float32 in 0..1; yields after each tile.
 
         Tiles fade into each other as those of VAEs. Where the memory of a GPU does not do, tiles are halved.
 
@@ -132,7 +132,7 @@ def load_upscaler(path: Path, place: Place, name: str) -> Upscaler:
 
 
 class _Padded(torch.nn.Module):
-    """A network whose images are padded to the sizes that it takes, by spandrel."""
+    """A network whose inputs are padded to supported sizes by spandrel."""
 
     def __init__(self, network: torch.nn.Module, descriptor: Any) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def _has_torchvision() -> bool:
 
 
 def _spandrel() -> Any:
-    """The package spandrel.
+    """The spandrel package.
 
     Raises:
         LoadError: it is not installed.
@@ -164,7 +164,7 @@ def _spandrel() -> Any:
 
 @contextmanager
 def _without_torchvision() -> Iterator[None]:
-    """Let spandrel be imported where torchvision is missing: two of its networks use it, the others do not."""
+    """Let spandrel be imported without torchvision, which only two of its networks need."""
     names = ("torchvision", "torchvision.transforms", "torchvision.transforms.functional")
     if _has_torchvision() or "spandrel" in sys.modules:
         yield

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pipegraph.models.clip_vision import ClipVision as _ClipVision
-    from pipegraph.models.clip_vision import Seen as _Seen
+    from pipegraph.models.clip_vision import VisionStates as _VisionStates
     from pipegraph.models.control import ControlNet as _ControlNet
     from pipegraph.models.families.ltx.upscale import LatentUpscaler as _LatentUpscaler
     from pipegraph.models.llm.decode.prefill import Prefilled as _Prefilled
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pipegraph.models.text.encoder import TextEncoder as _TextEncoder
     from pipegraph.models.vae.image import Vae as _Vae
 else:
-    _ClipVision = _Seen = _LatentUpscaler = Any
+    _ClipVision = _VisionStates = _LatentUpscaler = Any
     _LLM = _Tokens = _Prefilled = _SamplingParams = _Grammar = Any
     Tensor = _ControlNet = _Model = _Guider = _Noise = _Sampler = _TextEncoder = _Vae = _Video = Any
 
@@ -53,7 +53,7 @@ Vae = Annotated[_Vae, Wire("VAE")]
 Audio = Annotated[dict[str, Any], Wire("AUDIO")]
 Video = Annotated[_Video, Wire("VIDEO")]
 ClipVision = Annotated[_ClipVision, Wire("CLIP_VISION")]
-ClipVisionOutput = Annotated[_Seen, Wire("CLIP_VISION_OUTPUT")]
+ClipVisionOutput = Annotated[_VisionStates, Wire("CLIP_VISION_OUTPUT")]
 WanCamera = Annotated[Tensor, Wire("WAN_CAMERA_EMBEDDING")]
 LatentUpscaleModel = Annotated[_LatentUpscaler, Wire("LATENT_UPSCALE_MODEL")]
 ControlNet = Annotated[_ControlNet, Wire("CONTROL_NET")]

@@ -25,25 +25,25 @@ from pipegraph.kernels.ops.linear import LowRank
 
 from .lora_alpha import Alpha, AlphaError, read_alpha
 from .lora_keys import NETWORK, Key, read_key
-from .lora_targets import Target, embeddings, parameters, targets
+from .lora_targets import LoraTarget, embeddings, parameters, targets
 
 if TYPE_CHECKING:
     from pipegraph.models.family import Family
 
 _KEPT = 4
-"""Combinations of LoRAs and strengths that are kept ready for a network."""
+"""Number of LoRA combinations whose side paths are cached per network."""
 _SHOWN = 5
 _ROWS = 4096
-"""Rows of a table that are changed at a time."""
+"""Rows of an embedding that are changed at a time."""
 
 
 class LoraError(ValueError):
-    """A file that is no LoRA for the given networks, or not wholly."""
+    """Raised for files that are not a LoRA for the given networks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What one layer gets, as stored in the file."""
+    """Low-rank factors of one layer, as stored in the file."""
 
     down: Tensor
     """(R, K)"""
@@ -61,16 +61,16 @@ class Lora:
     layers: Mapping[str, Factors]
     """By the layer's name in the network."""
     differences: Mapping[str, Tensor] = field(default_factory=dict)
-    """What is added to whole parameters, by the parameter's name in the network."""
+    """Full-rank differences (``.diff``, ``.diff_b``) by parameter name in the network."""
     tables: Mapping[str, Factors] = field(default_factory=dict)
-    """What embeddings get, by the parameter's name: what is looked up takes no side path, so it is added too."""
+    """Low-rank factors of embeddings by parameter name. Lookups have no side path, so these are added to a copy."""
 
     def __bool__(self) -> bool:
-        """Whether it changes anything."""
+        """Whether the LoRA changes anything."""
         return bool(self.layers or self.differences or self.tables)
 
     def changed(self, network: nn.Module, strength: float) -> nn.Module:
-        """The network with ``strength`` times the differences in it: a copy that shares all other weights."""
+        """A copy of the network with ``strength`` times the differences added; all other weights are shared."""
         if not (self.differences or self.tables) or not strength:
             return network
         packed = (module.__dict__.get("weight") for module in network.modules())
@@ -89,7 +89,7 @@ class Lora:
 
 
 def _added(table: Tensor, factors: Factors, strength: float) -> Tensor:
-    """A table (V, K) with what a LoRA gives its rows, some at a time."""
+    """An embedding (V, K) with a low-rank update added in chunks of rows."""
     total, down = table.detach().clone(), factors.down.to(table.device, torch.float32) * (factors.scale * strength)
     for rows, up in zip(total.split(_ROWS), factors.up.split(_ROWS), strict=True):
         rows.copy_(rows.float() + up.to(table.device, torch.float32) @ down)
@@ -97,7 +97,7 @@ def _added(table: Tensor, factors: Factors, strength: float) -> Tensor:
 
 
 def _replace(network: nn.Module, old: nn.Parameter, new: nn.Parameter) -> None:
-    """Put a parameter in another's place wherever it is used: an embedding may be the output layer, too."""
+    """Replace a parameter everywhere it is used: embedding and output layer may be tied."""
     for module in network.modules():
         for leaf, parameter in module._parameters.items():
             if parameter is old:
@@ -106,7 +106,7 @@ def _replace(network: nn.Module, old: nn.Parameter, new: nn.Parameter) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoraFile:
-    """What a file holds for the networks it was read for."""
+    """Contents of a LoRA file for the networks it was read for."""
 
     name: str
     loras: Mapping[str, Lora]
@@ -114,12 +114,12 @@ class LoraFile:
     matched: int
     total: int
     warnings: tuple[str, ...] = ()
-    """What is left out or taken for granted."""
+    """Sentences on keys that were skipped and on assumed values."""
     remarks: tuple[str, ...] = ()
-    """Where its alpha was read."""
+    """Where alpha was read from."""
 
     def report(self) -> dict[str, Any]:
-        """For the run record: keys used and in all, layers by part, remarks."""
+        """Run record entry: number of keys used and in total, layers by part, notes."""
         layers = {part: len(lora.layers) for part, lora in self.loras.items()}
         whole = {part: n for part, lora in self.loras.items() if (n := len(lora.differences) + len(lora.tables))}
         report = {"file": self.name, "keys": self.matched, "of": self.total, "layers": layers}
@@ -193,16 +193,16 @@ class _Reading:
     layers: dict[str, dict[str, Factors]] = field(default_factory=dict)
     differences: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     whole: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Key -> part, parameter that it is a difference of."""
-    known: dict[str, dict[str, tuple[Target, ...]]] = field(default_factory=dict)
+    """Key -> (part, parameter it is a difference of)."""
+    known: dict[str, dict[str, tuple[LoraTarget, ...]]] = field(default_factory=dict)
     matched: int = 0
     aside: dict[str, int] = field(default_factory=dict)
-    """Keys of parts that were not given."""
+    """Number of keys by part that was not loaded."""
     unknown: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     alpha: Alpha = field(default_factory=Alpha)
     origins: set[str] = field(default_factory=set)
-    """Where alphas were read that stand beside no layer."""
+    """Sources of alphas that are not stored per layer."""
     without_alpha: int = 0
     parameters: dict[str, dict[str, str]] = field(default_factory=dict)
     tables: dict[str, dict[str, Factors]] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class _Reading:
         self.known = {part: targets(network, self.family) for part, network in self.networks.items()}
 
     def sort(self, name: str) -> None:
-        """Take one key in."""
+        """Classify one key."""
         key = read_key(name, self.encoders)
         if not isinstance(key, Key):
             (self.unknown if key.startswith("no tensor") else self.wrong).append(f"{name}: {key}")
@@ -242,7 +242,7 @@ class _Reading:
             roles[key.role] = name
 
     def differ(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take in the differences of whole parameters."""
+        """Add full-rank differences."""
         for key, (part, name) in self.whole.items():
             shape = self.networks[part].get_parameter(name).shape
             if tensors[key].shape != shape:
@@ -258,7 +258,7 @@ class _Reading:
         return [(part, layer, roles) for (part, layer), roles in self.keys.items()]
 
     def bind(self, part: str, layer: str, roles: dict[str, str], tensors: Mapping[str, Tensor]) -> None:
-        """Give the factors of one layer of the file to the network's layers that it stands for."""
+        """Bind the factors of one layer in the file to layers of the network."""
         if missing := {"down", "up"} - roles.keys():
             self.wrong.append(f"{next(iter(roles.values()))} has no `{missing.pop()}` beside it")
             return
@@ -291,7 +291,7 @@ class _Reading:
         self.matched += len(roles)
 
     def _scale(self, part: str, layers: list[str], rank: int, alpha: Tensor | None) -> float:
-        """Scale alpha / rank: by the tensor beside the factors, else by what the file says of all layers, else 1."""
+        """Scale alpha / rank: from the alpha tensor, else from the file's metadata, else 1."""
         if alpha is not None:
             return self._checked(alpha) / rank
         folder = next((f for f, name in self.encoders.items() if name == part), "transformer")
@@ -307,7 +307,7 @@ class _Reading:
         return scale
 
     def _checked(self, alpha: Tensor) -> float:
-        """The number in a tensor."""
+        """The number in a scalar tensor."""
         if alpha.numel() == 1 and alpha.isfinite().all():
             return float(alpha)
         self.wrong.append(f"an alpha {list(alpha.shape)} is not one finite number")
@@ -323,7 +323,7 @@ class _Reading:
             yield f"no alpha for {self.without_alpha} layers: taken as the rank, a scale of 1, which may be too strong"
 
     def examples(self) -> str:
-        """Some of the keys that fit nothing, and the layer that is spelled most like the first."""
+        """Some unknown keys, and the closest known layer name."""
         if not self.unknown:
             return ""
         key = read_key(self.unknown[0].partition(":")[0], self.encoders)
@@ -350,7 +350,7 @@ _ready: WeakKeyDictionary[nn.Module, dict[Any, dict[nn.Module, LowRank]]] = Weak
 
 
 def _combined(network: nn.Module, loras: tuple[tuple[Lora, float], ...]) -> dict[nn.Module, LowRank]:
-    """One low-rank side path a layer, on its device and in its dtype; made once and kept for the next steps."""
+    """One low-rank side path a layer, on its device and in its dtype; cached for the next steps."""
     first = next(network.parameters())
     key = (loras, first.device, first.dtype)
     cache = _ready.setdefault(network, {})
@@ -400,7 +400,7 @@ def _inputs(network: nn.Module, layer: str) -> int:
 
 
 def _matrix(t: Tensor) -> Tensor:
-    """A 1x1 convolution's factor as a matrix; anything else as it is."""
+    """A 1x1 convolution's factor as a matrix; others unchanged."""
     return t.flatten(1) if t.ndim == 4 and t.shape[2:] == (1, 1) else t
 
 

@@ -24,30 +24,30 @@ from ..loading.header_values import LoadError
 from ..loading.headers import read_header
 
 FIELDS: Final = ("lora_alpha", "alpha", "network_alpha", "ss_network_alpha")
-"""Texts in the header, the one that counts first."""
+"""Keys of the header's metadata, in order of precedence."""
 _OF_KOHYA: Final = ("network_alpha", "ss_network_alpha")
-"""Those in which 0 and None mean the rank."""
+"""Keys for which 0 and None mean alpha = rank."""
 CONFIG: Final = "adapter_config.json"
 
 
 class AlphaError(LoadError):
-    """What a LoRA says about its alpha is no number, or no JSON."""
+    """Raised for an alpha that is not a number, or not JSON."""
 
 
 @dataclass(frozen=True)
 class Alpha:
-    """What a file says about alpha."""
+    """Alpha values stated by a LoRA file."""
 
     peft: Mapping[str, Any] = field(default_factory=dict)
-    """The header's ``lora_adapter_metadata``: fields behind names of parts."""
+    """``lora_adapter_metadata`` of the header: peft's fields, prefixed by component."""
     common: Mapping[str, Any] = field(default_factory=dict)
-    """peft's fields for all parts: ``lora_alpha``, ``alpha_pattern``, ``use_rslora``."""
+    """peft's fields for all components: ``lora_alpha``, ``alpha_pattern``, ``use_rslora``."""
     origin: str = ""
-    """Where ``common`` was read."""
+    """Where ``common`` was read from."""
     warnings: tuple[str, ...] = ()
 
     def scale(self, part: str, layers: Iterable[str], rank: int) -> tuple[float | None, str]:
-        """The scale of a layer, and where it was read; None if nothing says it.
+        """The scale alpha / rank of a layer and where it was read; None if the file does not state it.
 
         Args:
             part: Folder of the network in a pipeline, e.g. ``transformer``.
@@ -66,7 +66,7 @@ class Alpha:
 
 
 def read_alpha(path: Path, header: Mapping[str, str], ranks: Iterable[int]) -> Alpha:
-    """What the header of a LoRA and the file beside it say about alpha.
+    """Read alpha from a LoRA's header and the ``adapter_config.json`` beside it.
 
     Args:
         path: The safetensors file.
@@ -93,7 +93,7 @@ def read_alpha(path: Path, header: Mapping[str, str], ranks: Iterable[int]) -> A
 
 
 def check_alpha(path: Path) -> None:
-    """Read what a LoRA says about alpha.
+    """Check that the alpha of a LoRA file can be read.
 
     Raises:
         AlphaError: it is no number, or no JSON.
@@ -107,14 +107,14 @@ def check_alpha(path: Path) -> None:
 
 
 def config_beside(path: Path) -> Path | None:
-    """The ``adapter_config.json`` that belongs to a file: peft's name for it, or no other LoRA lies in the folder."""
+    """The ``adapter_config.json`` of a file: if it has peft's name, or is the only LoRA in its folder."""
     file = path.with_name(CONFIG)
     alone = path.name.startswith("adapter_model.") or len(list(path.parent.glob("*.safetensors"))) == 1
     return file if alone and file.is_file() else None
 
 
 def _patterns(settings: Mapping[str, Any], origin: str) -> list[tuple[re.Pattern[str], Any]]:
-    """Patterns of PEFT for layers with their own alpha."""
+    """Per-layer alphas of peft (``alpha_pattern``)."""
     patterns = settings.get("alpha_pattern") or {}
     try:
         return [(re.compile(rf"(.*\.)?({pattern})$"), value) for pattern, value in patterns.items()]
@@ -123,7 +123,7 @@ def _patterns(settings: Mapping[str, Any], origin: str) -> list[tuple[re.Pattern
 
 
 def _text(name: str, text: str | None) -> float | None:
-    """A number of the header; None where it means the rank, or says nothing."""
+    """A number of the header; None if it means the rank or is missing."""
     if text is None or text.strip().lower() in ("", "none", "null", "dynamic"):
         return None
     value = _number(text, f"`{name}` in its header")

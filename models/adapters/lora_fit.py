@@ -1,4 +1,4 @@
-"""Whether a LoRA file has anything to do with a model, from the headers of both. Torch-free."""
+"""Whether a LoRA file fits a model, from the headers of both. Torch-free."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .lora_targets import parameter_spellings, spellings
 
 
 def misfit(file: Path, network: Part, *, encoders: bool) -> str:
-    """Why none of the keys of a LoRA can act on a model, in words; empty if some can.
+    """Why no key of a LoRA fits a model; empty if some do.
 
     Args:
         file: The LoRA, a safetensors file.

@@ -1,4 +1,4 @@
-"""Which layer of a diffusers or transformers network the spellings of LoRA files mean. Torch-free to import.
+"""Maps spellings of layers in LoRA files to layers of diffusers or transformers networks. Torch-free to import.
 
 Files name layers as the class does, or as the original layout of the network's weights does: the tables of names that
 weights are loaded by say both.
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from ..family import Family
 
 
-class Target(NamedTuple):
-    """Rows of a file's ``up`` that belong to one layer, in the layer's order of outputs."""
+class LoraTarget(NamedTuple):
+    """Rows of a file's ``up`` that belong to one layer, in order of its outputs."""
 
     layer: str
     rows: tuple[slice, ...]
 
 
 def namings(network: nn.Module, family: Family) -> list[Naming]:
-    """How files name the tensors of a network of a family."""
+    """The naming schemes for a family's network."""
     name = type(network).__name__
     return [layout.names for facts in family.networks if facts.class_name == name for layout in facts.layouts]
 
 
-def targets(network: nn.Module, family: Family) -> dict[str, tuple[Target, ...]]:
-    """Every spelling (dots as underscores) of every linear layer of a network, and what it stands for."""
+def targets(network: nn.Module, family: Family) -> dict[str, tuple[LoraTarget, ...]]:
+    """Every spelling (dots as underscores) of every linear layer of a network -> its targets."""
     from torch import nn
 
     widths = {name: m.out_features for name, m in network.named_modules() if isinstance(m, nn.Linear)}
     return spellings(widths, namings(network, family))
 
 
-def spellings(widths: Mapping[str, int], names: Iterable[Naming]) -> dict[str, tuple[Target, ...]]:
-    """The same from the names and output features of the linear layers."""
-    spelled: dict[str, tuple[Target, ...]] = {
-        _flat(name): (Target(name, (slice(0, width),)),) for name, width in widths.items()
+def spellings(widths: Mapping[str, int], names: Iterable[Naming]) -> dict[str, tuple[LoraTarget, ...]]:
+    """Like :func:`targets`, from names and output features of linear layers."""
+    spelled: dict[str, tuple[LoraTarget, ...]] = {
+        _flat(name): (LoraTarget(name, (slice(0, width),)),) for name, width in widths.items()
     }
     for naming in names:
         for name, layers, swapped in naming.spelled(widths):
@@ -51,12 +51,12 @@ def spellings(widths: Mapping[str, int], names: Iterable[Naming]) -> dict[str, t
 
 
 def parameters(network: nn.Module, family: Family) -> dict[str, str]:
-    """Every spelling (dots as underscores) of every parameter that a file may hold a whole difference of."""
+    """Every spelling (dots as underscores) of every parameter that may have a full-rank difference."""
     return parameter_spellings([name for name, _ in network.named_parameters()], namings(network, family))
 
 
 def parameter_spellings(parameters: Sequence[str], names: Iterable[Naming]) -> dict[str, str]:
-    """The same from the names of the parameters."""
+    """Like :func:`parameters`, from parameter names."""
     spelled = {_flat(name): name for name in parameters}
     for naming in names:
         spelled |= {_flat(other): name for name in parameters if (other := naming.parameter(name))}
@@ -64,7 +64,7 @@ def parameter_spellings(parameters: Sequence[str], names: Iterable[Naming]) -> d
 
 
 def embeddings(network: nn.Module) -> dict[str, str]:
-    """Every spelling (dots as underscores) of every embedding of a network, and its parameter."""
+    """Every spelling (dots as underscores) of every embedding -> its parameter."""
     from torch import nn
 
     names = (name for name, module in network.named_modules() if isinstance(module, nn.Embedding))
@@ -75,13 +75,13 @@ def _flat(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _consecutive(layers: Sequence[str], widths: Mapping[str, int]) -> Iterator[Target]:
+def _consecutive(layers: Sequence[str], widths: Mapping[str, int]) -> Iterator[LoraTarget]:
     start = 0
     for layer in layers:
-        yield Target(layer, (slice(start, start + widths[layer]),))
+        yield LoraTarget(layer, (slice(start, start + widths[layer]),))
         start += widths[layer]
 
 
-def _swapped(layer: str, widths: Mapping[str, int]) -> tuple[Target, ...]:
+def _swapped(layer: str, widths: Mapping[str, int]) -> tuple[LoraTarget, ...]:
     half, width = widths[layer] // 2, widths[layer]
-    return (Target(layer, (slice(half, width), slice(0, half))),)
+    return (LoraTarget(layer, (slice(half, width), slice(0, half))),)

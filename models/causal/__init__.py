@@ -1,1 +1,1 @@
-"""Video models that make a video chunk by chunk, each chunk seeing those before it through a memory."""
+"""Causal video models: generate a video chunk by chunk with a KV cache."""

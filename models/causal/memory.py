@@ -1,4 +1,4 @@
-"""What a causal Wan network remembers of the frames behind it: keys and values of every attention layer.
+"""KV cache of a causal Wan network: keys and values of every self-attention layer for past frames.
 
 A network trained so that each chunk of frames sees itself and what lies before it (CausVid, Yin et al. 2024, arXiv
 2412.07772; Self Forcing, Huang et al. 2025, arXiv 2506.08009) gives the same result when earlier keys and values are
@@ -24,7 +24,7 @@ _THETA = 10_000.0
 
 
 class Memory:
-    """The memory of one video. Inside ``seen()`` the network's calls in this thread are about its next frames."""
+    """The KV cache of one video. Used by the network inside ``attached()``, in this thread."""
 
     def __init__(self, network: Any, rows: int, columns: int, frames: int, chunk: int, sink: int = 0) -> None:
         """An empty memory.
@@ -39,7 +39,7 @@ class Memory:
         """
         _install(network)
         self.behind = 0
-        """Latent frames that have been made and kept, forgotten ones included."""
+        """Latent frames cached so far, including evicted ones."""
         self._rows, self._columns, self._head = rows, columns, network.config.attention_head_dim
         self._room, self._chunk, self._sink, self._kept = frames, chunk, sink, 0
         self._pictures: dict[Any, tuple[Tensor, Tensor]] = {}
@@ -47,11 +47,11 @@ class Memory:
         self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
     def attached(self) -> AbstractContextManager[None]:
-        """Let the network see this memory, in this thread, and write the frames it is asked about behind it."""
+        """Let the network read this cache in this thread, and write the current frames behind it."""
         return holding(_active, self)
 
     def keep(self, frames: int) -> None:
-        """Keep what the last call wrote, of so many latent frames; forget what leaves no room for the next chunk."""
+        """Keep the keys and values of the last call for this many latent frames; evict what no longer fits."""
         self.behind += frames
         self._kept += frames
         self._turns.clear()
@@ -67,11 +67,11 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """Size of what is kept of the frames."""
+        """Size of the cached keys and values of frames."""
         return sum(store.nbytes for pair in self._pictures.values() for store in pair)
 
     def put(self, layer: Any, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Write keys and values [B, H, S, D] of the frames being made; all that they see, [B, H, all, D]."""
+        """Write keys and values [B, H, S, D] of the current frames; all visible ones, [B, H, all, D]."""
         tokens = self._rows * self._columns
         if layer not in self._pictures:
             shape = (key.shape[0], self._room * tokens, key.shape[1], key.shape[3])
@@ -85,13 +85,13 @@ class Memory:
         return both[0], both[1]
 
     def text(self, layer: Any, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Keys and values of the text, made once a layer."""
+        """Keys and values of the text, computed once per layer."""
         if layer not in self._texts:
             self._texts[layer] = make()
         return self._texts[layer]
 
     def turns(self, tokens: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [tokens, D / 2] of the angles by which the next tokens are turned: time, row, column.
+        """Rotary cosines and sines [tokens, D / 2] of the next tokens: time, row, column.
 
         Rotary embedding in three axes as Wan has it, for any place in time.
         """
@@ -112,13 +112,13 @@ _active: ContextVar[Memory | None] = ContextVar("memory of a causal video networ
 
 
 def _angles(size: int, start: int, count: int) -> Tensor:
-    """Angles float64 [count, size / 2] at the places from ``start`` on."""
+    """Rotary angles float64 [count, size / 2] for positions from ``start`` on."""
     places = torch.arange(start, start + count, dtype=torch.float64)
     return places[:, None] / _THETA ** (torch.arange(0, size, 2, dtype=torch.float64) / size)
 
 
 def _install(network: Any) -> None:
-    """Let every attention layer of a network look for a memory; where there is none it does what it did."""
+    """Let every attention layer of a network use the attached cache; without one it is unchanged."""
     for layer in (a for block in network.blocks for a in (block.attn1, block.attn2)):
         if getattr(layer.forward, "func", None) is not _attend:
             layer.forward = partial(_attend, layer, layer.forward)
@@ -132,7 +132,7 @@ def _attend(
     attention_mask: Tensor | None = None,
     rotary_emb: Any = None,
 ) -> Tensor:
-    """What a WanAttention computes, over the frames of the memory too: tokens [B, S, C] in and out."""
+    """WanAttention's forward with cached frames: tokens [B, S, C] in and out."""
     memory = _active.get()
     if memory is None:
         return usual(hidden_states, encoder_hidden_states, attention_mask, rotary_emb)

@@ -1,4 +1,4 @@
-"""Make a video chunk by chunk with a causal video model: the sampler of Self Forcing (arXiv 2506.08009, algorithm 2).
+"""Generate a video chunk by chunk with a causal video model: Self Forcing (arXiv 2506.08009, algorithm 2).
 
 Each chunk goes from noise to the finished latent in few steps, every step a prediction that is noised again, and sees
 the memory of the chunks before. Then the network is asked once more about the finished chunk, at noise level 0, and
@@ -20,38 +20,38 @@ from pipegraph.models.sampling.guiders import GuidedDenoiser
 from pipegraph.models.sampling.model_sampling import ModelSampling
 from pipegraph.models.sampling.samplers import Sampler
 from pipegraph.models.sampling.samplers_sde import lcm
-from pipegraph.models.sampling.steps import Denoiser, Step, StepNoise, Steps
+from pipegraph.models.sampling.steps import Denoiser, SamplerStep, StepNoise, Steps
 
 from .memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A step of one chunk."""
+class ChunkStep:
+    """One sampling step of one chunk."""
 
     start: int
     """The chunk's first latent frame."""
-    step: Step
-    """Counted over all chunks; its prediction is the chunk's."""
+    step: SamplerStep
+    """Numbered over all chunks; its prediction is of this chunk."""
     finished: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How a video is cut into chunks and what each of them sees; all in latent frames."""
+    """Chunk length and attention window, in latent frames."""
 
     chunk: int
     window: int = 0
-    """Frames that are seen at most, the chunk's own and the sink included. 0: all."""
+    """Maximum number of visible frames, including the current chunk and the sink. 0: all."""
     sink: int = 0
-    """First frames that are always seen."""
+    """First frames that are never evicted (attention sink)."""
 
     def sampler(self) -> RolloutSampler:
         """The value on a SAMPLER wire."""
         return RolloutSampler("ar_video", self._run, blockwise=True, rollout=self)
 
     def check(self, cells: int, first: int, latent: LatentFormat) -> None:
-        """ValueError if a video of so many latent frames, the first of them given, cannot be made in these chunks."""
+        """ValueError if ``cells`` latent frames, the first ones known, cannot be split into chunks."""
         left = (cells - first) % self.chunk
         if left:
             lengths = [1 + latent.frames * (c - 1) for c in (cells - left, cells - left + self.chunk) if c > first]
@@ -73,8 +73,8 @@ class Rollout:
         state: Callable[[int, int], Tensor],
         sigmas: Tensor,
         noise: StepNoise,
-    ) -> Iterator[Part]:
-        """Make a video of ``cells`` latent frames; yields after each step of each chunk.
+    ) -> Iterator[ChunkStep]:
+        """Generate ``cells`` latent frames; yields after each step of each chunk.
 
         Args:
             denoise: The model and what it is to follow: one conditioning and no guidance.
@@ -98,7 +98,7 @@ class Rollout:
                     self._remember(memory, denoise, begins_with(denoise.model, len(x)))
             for step in lcm(_Seeing(denoise, memory), x, sigmas, noise):
                 done, total = number * step.total + step.done, chunks * step.total
-                yield Part(start, step._replace(done=done, total=total), step.done == step.total)
+                yield ChunkStep(start, step._replace(done=done, total=total), step.done == step.total)
                 x = step.denoised
             if number + 1 < chunks:
                 self._remember(memory, denoise, x)
@@ -147,13 +147,13 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSampler(Sampler):
-    """A sampler that works chunk by chunk."""
+    """A sampler that generates a video chunk by chunk."""
 
     rollout: Rollout = Rollout(1)
 
 
 class _Seeing:
-    """A denoiser that sees a memory."""
+    """A denoiser with a KV cache."""
 
     def __init__(self, inner: GuidedDenoiser, memory: Memory) -> None:
         self._inner, self._memory = inner, memory
@@ -165,7 +165,7 @@ class _Seeing:
 
 
 def begins_with(model: Model, count: int) -> Tensor | None:
-    """The state of the frames that the model's videos begin with [videos, C, n, h, w], None if there are none."""
+    """The network state of the first frames that the model continues from, [count, C, n, h, w]; None without."""
     if model.begins_with is None:
         return None
     first = model.process_in(model.begins_with.to(model.loaded.device, torch.float32))

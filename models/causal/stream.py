@@ -1,4 +1,4 @@
-"""Frames of a video that is made while they are asked for: chunk by chunk sampled, decoded and handed on."""
+"""Frames of a video that are generated on demand: each chunk is sampled, decoded and handed on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RolloutFrames(DecodedFrames):
     rollout: Rollout
     sigmas: Tensor
     latent: Tensor
-    """[1, C, T, h, w]; what is 0 all over says nothing but the size."""
+    """[1, C, T, h, w]; all zeros: only its size counts."""
     vae: VideoVae
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class RolloutFrames(DecodedFrames):
 
     @torch.no_grad()
     def latents(self) -> Iterator[Tensor]:
-        """The VAE latents [C, n, h, w] of the first frames, if they are given, and of each chunk."""
+        """VAE latents [C, n, h, w] of the known first frames, then of each chunk."""
         model, size = self.guider.model, self.latent.shape
         levels, drawn, filled = self.sigmas.float().cpu(), ItemNoise(self.noise.seed, [0]), is_filled(self.latent)
         if (first := begins_with(model, 1)) is not None:

@@ -1,1 +1,1 @@
-"""From names that users give to loaded models: which networks lie in a file, and what completes them."""
+"""Loads models by name: which networks a file holds, and which files complete them."""

@@ -1,4 +1,4 @@
-"""Language models that are text encoders: folders in transformers' layout, and single files. Torch-free to import."""
+"""Language models as text encoders: transformers folders and single files. Torch-free to import."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 KINDS: Final = {kind for family in TEXT_FAMILIES.values() for facts in family.language for kind in facts.models}
 _PREPARATION: Final = "processor/preprocessor_config.json"
-"""Beside a pipeline's text encoder, how pictures are prepared for it."""
+"""Image processor config of a pipeline's text encoder."""
 _PIXELS: Final = {"shortest_edge": 3136, "longest_edge": 12845056}
-"""The same of Qwen2.5-VL, where no file says it: least and most pixels of a picture."""
+"""Default of Qwen2.5-VL where no file has an image processor config: minimum and maximum pixels of an image."""
 _OF_QWEN3: Final = {
     "patch_size": 16,
     "image_mean": [0.5] * 3,
     "image_std": [0.5] * 3,
     "size": {"shortest_edge": 65536, "longest_edge": 16777216},
 }
-"""The same of Qwen3-VL."""
+"""Defaults of Qwen3-VL's image processor."""
 CHATS: Final = {"gemma3_text": GEMMA_CHAT}
-"""Chat templates of the kinds whose files may carry a SentencePiece model."""
+"""Chat templates by ``model_type``, for files with a SentencePiece model."""
 TEXT_OF_VL: Final = "qwen2_5_vl_text"
 _TOKENIZER: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
 def kind_of(path: Path) -> str:
-    """The ``model_type`` of a language model that can be a text encoder; empty if the path is none."""
+    """The ``model_type`` of a language model that can serve as text encoder; empty if the path is none."""
     folder = folder_of(path)
     if folder is not None:
         return _known(read_json(folder / "config.json").get("model_type"))
@@ -59,7 +59,7 @@ def _known(kind: Any) -> str:
 
 
 def tokenizer_files_of(path: Path, encoders: Sequence[EncoderFacts]) -> list[Path]:
-    """The files of a tokenizer that is not in the file of weights itself.
+    """Tokenizer files of a language model that lie outside its weight file.
 
     Raises:
         LoadError: it is nowhere; says where it was looked for.
@@ -75,13 +75,13 @@ def _carries_tokenizer(path: Path) -> bool:
 
 
 def folder_of(path: Path) -> Path | None:
-    """The folder of the network: the path, or that component of a pipeline; None for what is no folder of one."""
+    """The folder of the network: the path itself or a pipeline component; None if there is none."""
     inner = path / "text_encoder" if pipeline_index(path) else path
     return inner if (inner / "config.json").is_file() else None
 
 
 def tokenizer_of(path: Path, encoders: Sequence[EncoderFacts]) -> Path:
-    """The folder of the tokenizer of a folder or file.
+    """The folder of the tokenizer for a folder or file.
 
     Raises:
         LoadError: it is nowhere; says where it was looked for.
@@ -101,7 +101,7 @@ def tokenizer_of(path: Path, encoders: Sequence[EncoderFacts]) -> Path:
 
 
 def files_of(path: Path, known: Sequence[EncoderFacts] = ()) -> list[Path]:
-    """Every file that says something about the encoder, its tokenizer included.
+    """Every file that affects the encoder, including its tokenizer.
 
     ``known`` are facts of encoders that no type of CLIPLoader loads.
     """
@@ -124,7 +124,7 @@ def files_of(path: Path, known: Sequence[EncoderFacts] = ()) -> list[Path]:
 
 
 def abilities(name: str) -> dict[str, bool]:
-    """Whether a text encoder can be shown pictures or hears; nothing is said of what cannot be found."""
+    """Whether a text encoder reads images and audio; empty if it cannot be found."""
     try:
         return {"pictures": kind_of(resolve("text_encoders", name)) in SEEING, "sounds": False}
     except LookupError:
@@ -132,7 +132,7 @@ def abilities(name: str) -> dict[str, bool]:
 
 
 def load_language_encoder(facts: EncoderFacts, path: Path, name: str, place: Place) -> Encoder:
-    """A language model as a text encoder, from a file or folder that the user calls ``name``.
+    """Load a language model as text encoder from a file or folder; ``name`` is the user's name for it.
 
     Raises:
         LoadError: it is none of the kinds that the encoder may be.
@@ -146,7 +146,7 @@ def load_language_encoder(facts: EncoderFacts, path: Path, name: str, place: Pla
 
 
 def load_llm(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
-    """The language model of a folder in transformers' layout, of a GGUF file or of a safetensors file.
+    """Load a language model from a transformers folder, a GGUF file or a safetensors file.
 
     Raises:
         LoadError: it is none of the kinds that the encoder may be.
@@ -170,7 +170,7 @@ def load_llm(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
 
 
 def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> LLM:
-    """The text part of a Qwen2.5-VL, as HunyuanVideo 1.5's folders have it: where there are no pictures, a Qwen 2."""
+    """The text model of a Qwen2.5-VL, as in HunyuanVideo 1.5's folders: without images it equals Qwen2."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     from ..llm.llm import LLM
@@ -188,7 +188,7 @@ def _load_text_of_vl(folder: Path, tokenizer: Path, name: str, place: Place) -> 
 
 
 def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
-    """The model with what says how pictures are prepared for it, if it sees."""
+    """The model with its image processor, if it has a vision tower."""
     from dataclasses import replace
 
     if llm.vision is None or llm.vision.processor is not None:
@@ -200,7 +200,7 @@ def _with_eyes(llm: LLM, folder: Path | None) -> LLM:
 
 
 def _writes(path: Path, kind: str, llm: LLM) -> bool:
-    """Whether the output layer is in the files, or is the embedding."""
+    """Whether the files hold the output layer; else it is tied to the embedding."""
     folder = folder_of(path)
     files = weight_files(folder) if folder else [path]
     if _carries_tokenizer(path) or any("lm_head.weight" in read_header(file).tensors for file in files):
@@ -212,7 +212,7 @@ def _writes(path: Path, kind: str, llm: LLM) -> bool:
 
 
 def load_file(path: Path, facts: EncoderFacts, name: str, place: Place) -> LLM:
-    """The language model of a single safetensors file."""
+    """Load a language model from a single safetensors file."""
     from ..llm.llm import LLM
     from ..llm.tokenizer import Tokenizer
 

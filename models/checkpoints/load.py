@@ -1,4 +1,4 @@
-"""From names to the values on the wires: models, text encoders, VAEs and ControlNets."""
+"""Loads models, text encoders, VAEs and ControlNets by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .source import Source, scheduler_of
 
 
 def load_checkpoint(source: Source, place: Place) -> tuple[Model, TextEncoder, Vae]:
-    """The three values of a whole model."""
+    """Model, text encoders and VAE of a checkpoint."""
     vae = _vae(source.parts["vae"], place)
     model = _model(source.parts["transformer"], place, source.scheduler, source.card, source.name)
     latent = model.latent if vae.latent.scale is None else vae.latent
@@ -54,7 +54,7 @@ def _checkpoint_text(source: Source, place: Place) -> TextEncoder:
 
 
 def load_model(name: str, place: Place) -> Model:
-    """A diffusion network alone: a file, a component folder, or that part of a pipeline folder."""
+    """A diffusion network: a file, a component folder, or that component of a pipeline folder."""
     path = resolve("diffusion_models", name)
     model = _model(part(path, "transformer"), place, scheduler_of(path), read_card(path), name)
     vae, config = model.family.network_of("vae"), stated_vae_config(path, model.family)
@@ -66,7 +66,7 @@ def load_model(name: str, place: Place) -> Model:
 
 
 def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEncoder:
-    """Text encoders of a family from files that may be given in any order; what each is, is told by content."""
+    """Text encoders of a family from files in any order; each is recognised by content."""
     family = TEXT_FAMILIES[family_id]
     if family.language:  # a folder that holds all of them may be named twice
         names = [*dict.fromkeys(names)]
@@ -74,7 +74,7 @@ def load_text_encoders(family_id: str, names: list[str], place: Place) -> TextEn
 
 
 def _text_encoders(family: TextFamily, files: Sequence[tuple[str, Path]], place: Place) -> TextEncoder:
-    """The text encoders in files and folders, each with the user's name for it. A pipeline folder may hold all of them.
+    """Text encoders by the user's names for their files. A pipeline folder may hold several.
 
     Raises:
         LoadError: a name holds no encoder of the family, or one that is loaded already.
@@ -107,7 +107,7 @@ def _text_encoders(family: TextFamily, files: Sequence[tuple[str, Path]], place:
 
 
 def load_vae(name: str, place: Place) -> Vae:
-    """A VAE: a file, a component folder, or that part of a pipeline folder; one of sound if there is no other."""
+    """A VAE: a file, a component folder, or that component of a pipeline folder; an audio VAE if there is no other."""
     return _vae(vae_part(resolve("vae", name)), place, name)
 
 
@@ -118,7 +118,7 @@ def load_control_net(name: str, place: Place) -> ControlNet:
 
 
 def load_clip_vision(name: str, place: Place) -> ClipVision:
-    """A CLIP vision model: a file, a component folder, or that part of a pipeline folder."""
+    """A CLIP vision model: a file, a component folder, or that component of a pipeline folder."""
     return ClipVision(_loaded(part(resolve("clip_vision", name), "clip_vision"), place, name))
 
 
@@ -153,7 +153,7 @@ def _vae(stored: Part, place: Place, name: str = "") -> Vae:
 def load_encoder(
     facts: EncoderFacts, stored: Part, tokenizer: Path | None, place: Place, card: Mapping[str, Any]
 ) -> Encoder:
-    """One text encoder that is no language model, with its tokenizer; None for one that reads bytes."""
+    """A text encoder that is not a language model, with its tokenizer; without one if it reads bytes."""
     pad_to, limit = facts.pad_to, facts.limit
     if tokens := card.get("text_tokens"):
         pad_to = limit = int(tokens)

@@ -1,4 +1,4 @@
-"""The networks of all families in a file or folder. Torch-free."""
+"""Networks of all families in a file or folder. Torch-free."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..loading.language_file import kind_in
 from ..loading.tokenizers import find_tokenizer, tokenizer_files
 
 ENCODERS: Final = tuple(dict.fromkeys(n.kind for family in ALL for n in family.networks if n.text))
-"""Kinds of text encoders that are no language models."""
+"""Kinds of text encoders other than language models."""
 _LATENT: Final = {"latent_channels", "z_dim", "scaling_factor", "shift_factor", "latents_mean", "latents_std"}
-"""What a config of a VAE in a file's metadata says of latents, one of them at least."""
+"""Keys of which a VAE config in metadata must have at least one."""
 
 
 def parts(path: Path, kinds: tuple[str, ...] = ()) -> dict[str, Part]:
-    """The networks in a file, a component folder or a pipeline folder, by kind; all, or those of some kinds."""
+    """Networks in a file, component folder or pipeline folder by kind; all, or only ``kinds``."""
     return {kind: part for kind, part in detect.parts(path, ALL).items() if not kinds or kind in kinds}
 
 
 def part(path: Path, kind: str) -> Part:
-    """The network of one kind in a file, a component folder or a pipeline folder.
+    """The network of one kind in a file, component folder or pipeline folder.
 
     Raises:
         LoadError: there is none, with what is there instead.
@@ -40,7 +40,7 @@ def part(path: Path, kind: str) -> Part:
 
 
 def contents(path: Path) -> str:
-    """What a file or folder of weights holds, in words, or why it cannot be used. Reads headers only."""
+    """Describe what a file or folder of weights holds, or why it cannot be used. Reads headers only."""
     config = path / "config.json"
     kind = read_json(config).get("model_type") if config.is_file() else None
     try:
@@ -53,7 +53,7 @@ def contents(path: Path) -> str:
 
 
 def encoder_files(path: Path) -> list[Path]:
-    """Every file that says something about the text encoders in a file or folder, their tokenizers included."""
+    """Every file that affects the text encoders in a file or folder, including tokenizers."""
     encoders = parts(path, ENCODERS)
     files = [f for p in encoders.values() for f in p.files]
     for p in encoders.values():
@@ -64,14 +64,14 @@ def encoder_files(path: Path) -> list[Path]:
 
 
 def vae_part(path: Path) -> Part:
-    """The VAE in a file or folder: the one of images or video, or one of sound that serves alone."""
+    """The VAE in a file or folder: of images or video, else the audio VAE."""
     there = parts(path, ("vae", "audio_vae"))
     sound = there.get("audio_vae")
     return sound if sound and sound.network.value and "vae" not in there else part(path, "vae")
 
 
 def stated_vae_config(path: Path, family: Family) -> dict[str, Any] | None:
-    """The config of the VAE that a single file of a diffusion network states in its metadata."""
+    """The VAE config in the metadata of a single file."""
     network = family.network_of("vae")
     stated = metadata_configs(read_header(path)).get("vae") if path.is_file() else None
     if network is None or not isinstance(stated, dict) or not stated.keys() & _LATENT:

@@ -1,4 +1,4 @@
-"""What a name given to a loader stands for: all parts of a model, its card, its files. Torch-free.
+"""Resolves a checkpoint name to all parts of a model, its card and its files. Torch-free.
 
 A checkpoint is a diffusers folder, or a single file. A file that holds only the diffusion network is completed with
 the family's usual VAE and text encoders, where they lie beside it or in the model folders.
@@ -24,23 +24,23 @@ from .parts import part, parts
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A whole model in files."""
+    """All files of a whole model."""
 
     path: Path
     name: str
     family: Family
     parts: Mapping[str, Part]
     tokenizers: Mapping[str, Path]
-    """Folders, or files of weights that hold one, by encoder name."""
+    """Tokenizers by encoder name: folders, or weight files that contain one."""
     scheduler: Mapping[str, Any] = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
-    """``card.json`` of shipped models: recommendation, length of prompts, words."""
+    """``card.json`` of shipped models: recommended settings, prompt length, vocabulary."""
     completed: tuple[str, ...] = ()
-    """Sentences on parts that were taken from elsewhere."""
+    """Sentences on parts that were taken from other files."""
 
     @property
     def files(self) -> list[Path]:
-        """Every file that says something about the result."""
+        """Every file that affects the result."""
         files = [f for p in self.parts.values() for f in p.files]
         files += [f for place in self.tokenizers.values() for f in tokenizer_files(place)]
         files += language.files_of(self.path) if self.family.language else []
@@ -49,7 +49,7 @@ class Source:
 
 
 def checkpoint(name: str) -> Source:
-    """Everything behind a checkpoint's name.
+    """Resolve a checkpoint name.
 
     Raises:
         LookupError: no such file.
@@ -75,14 +75,14 @@ def checkpoint(name: str) -> Source:
 
 
 def recommend(name: str, kind: str = "checkpoints") -> dict[str, Any]:
-    """Settings for a model: its card's, over those of its family. Reads headers only."""
+    """Recommended settings of a model: its card's over its family's. Reads headers only."""
     path = resolve(kind, name)
     network = part(path, "transformer")
     return network.family.recommend(network.config) | dict(read_card(path).get("recommend", {}))
 
 
 def facts(name: str, kind: str = "checkpoints") -> dict[str, Any]:
-    """Facts of a model before it is loaded: its recommendations, and more.
+    """Facts about a model before it is loaded.
 
     ``network``: its diffusion network, a :class:`Part`; ``levels``: how many noise levels its own table has.
     """
@@ -93,7 +93,7 @@ def facts(name: str, kind: str = "checkpoints") -> dict[str, Any]:
 
 
 def scheduler_of(path: Path) -> dict[str, Any]:
-    """Config of the scheduler of a pipeline folder, empty if there is none."""
+    """Scheduler config of a pipeline folder; empty if there is none."""
     return _scheduler(path)
 
 
@@ -103,7 +103,7 @@ def _scheduler(path: Path) -> dict[str, Any]:
 
 
 def _companion(path: Path, kind: str, family: Family) -> Part:
-    """A part that a single file lacks: beside it, or in the model folders under its usual name."""
+    """A part that a single file lacks: from the same folder, or the model folders, under its usual name."""
     folder, usual = "vae" if kind == "vae" else "text_encoders", family.files[kind]
     for name in usual:
         if (neighbour := path.parent / name).is_file():

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, Final
 
-from ..family import Config, LatentFormat, Layout, Network, Pieces
+from ..family import Config, FileLayout, LatentFormat, Network, Pieces
 from ..loading.names import Renaming, count, present
 from ..loading.pieces import Piece
 
@@ -14,7 +14,7 @@ _ATTENTION = {"norm": "group_norm", "q": "to_q", "k": "to_k", "v": "to_v", "proj
 
 
 def _from_ldm(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """The pieces by diffusers' names (which are kept as they are), and the names that have no place there."""
+    """Pieces by diffusers' names (kept if they already have them), and unknown names."""
     levels = count(stored, r"decoder\.up\.(\d+)\.")
     tensors: dict[str, Piece] = {}
     unknown = []
@@ -49,14 +49,14 @@ def _renamed(name: str, levels: int) -> str | None:
 
 
 DIFFUSERS_SCALE: Final = 0.18215
-"""What diffusers' AutoencoderKL scales latents by, where its config does not say it."""
+"""Default ``scaling_factor`` of diffusers' AutoencoderKL."""
 _OF_FLUX: Final = 16
-"""Channels of the latents that FLUX.1's VAE makes."""
+"""Latent channels of FLUX.1's VAE."""
 _SCALE: Final = ("scaling_factor", "shift_factor")
 
 
 def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an AutoencoderKL from the shapes of its tensors; the rest is from ``base``, FLUX.1's.
+    """Config of an AutoencoderKL from tensor shapes; the rest from ``base``, FLUX.1's.
 
     Of other latents than FLUX.1's no file says the scale: the VAEs of SD 1.5 (0.18215) and SDXL (0.13025) are shaped
     alike. So are those of FLUX.1 and SD3 (1.5305 with a shift of 0.0609): a file without a config is taken for
@@ -81,7 +81,7 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def latent(config: Config) -> LatentFormat:
-    """What the latents of a VAE are, by its config."""
+    """Latent format of a VAE from its config."""
     channels, scale = config["latent_channels"], config.get("scaling_factor", DIFFUSERS_SCALE)
     return LatentFormat(
         channels=channels,
@@ -97,7 +97,7 @@ AUTOENCODER_KL = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl:AutoencoderKL",
     layouts=(
-        Layout(
+        FileLayout(
             present("encoder.conv_in.weight", "decoder.conv_in.weight", absent=[_OF_WAN]),
             Renaming(_from_ldm),
         ),

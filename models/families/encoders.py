@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ..family import Config, Layout, Network, Pieces
+from ..family import Config, FileLayout, Network, Pieces
 from ..loading.names import Names, Prefix, Renaming, blocks, count
 from ..loading.pieces import Piece
 
 BYT5_WIDTH = 1472
-"""Width of ByT5 small, which no other T5 has."""
+"""Width of ByT5 small, unique among T5 encoders."""
 
 
 def _is_clip(stored: Pieces) -> bool:
@@ -20,23 +20,23 @@ def _is_clip(stored: Pieces) -> bool:
 
 
 def is_t5(stored: Pieces) -> bool:
-    """Whether these are the tensors of a T5 encoder, of any kind, with transformers' names."""
+    """Whether these tensors are a T5 encoder, with transformers' names."""
     return "encoder.block.0.layer.0.SelfAttention.q.weight" in stored
 
 
 def is_umt5(stored: Pieces) -> bool:
-    """Whether these are the tensors of a UMT5 encoder: unlike T5 it has relative positions in every block."""
+    """Whether these tensors are a UMT5 encoder: unlike T5 it has relative positions in every block."""
     return "encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight" in stored
 
 
 def is_byt5(stored: Pieces) -> bool:
-    """Whether these are the tensors of a ByT5 small encoder."""
+    """Whether these tensors are a ByT5 small encoder."""
     embedding = stored.get("shared.weight") or stored.get("encoder.embed_tokens.weight")
     return is_t5(stored) and embedding is not None and embedding.shape[-1:] == (BYT5_WIDTH,)
 
 
 def _t5_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """The embedding under its one name ``shared``."""
+    """The pieces with the embedding named ``shared`` only."""
     tensors = dict(stored)
     tied = tensors.pop("encoder.embed_tokens.weight", None)
     if tied and "shared.weight" not in tensors:
@@ -45,7 +45,7 @@ def _t5_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
 
 
 def _ggml(feed_forward: str) -> dict[str, Any]:
-    """Names of ggml for a T5 encoder (GGUF files), by the class's name of its second product."""
+    """Names of ggml for a T5 encoder (GGUF files); ``gate`` is the class's name of the second projection."""
     return {
         "token_embd": "shared",
         "enc.output_norm": "encoder.final_layer_norm",
@@ -132,7 +132,7 @@ CLIP_L = Network(
     cls="transformers.models.clip.modeling_clip:CLIPTextModel",
     folder="text_encoder",
     text=True,
-    layouts=(Layout(_is_clip, Prefix("text_model.")),),
+    layouts=(FileLayout(_is_clip, Prefix("text_model.")),),
     config=clip_config,
     base={
         "vocab_size": 49408,
@@ -174,9 +174,9 @@ T5 = Network(
     folder="text_encoder_2",
     text=True,
     layouts=(
-        Layout(lambda stored: is_t5(stored) and not is_umt5(stored) and not is_byt5(stored), T5_NAMES),
-        Layout(lambda stored: _is_ggml(stored, gated=True), _GATED),
-        Layout(lambda stored: _is_ggml(stored, gated=False), _PLAIN),
+        FileLayout(lambda stored: is_t5(stored) and not is_umt5(stored) and not is_byt5(stored), T5_NAMES),
+        FileLayout(lambda stored: _is_ggml(stored, gated=True), _GATED),
+        FileLayout(lambda stored: _is_ggml(stored, gated=False), _PLAIN),
     ),
     config=t5_config,
     base=_T5_BASE,
@@ -188,21 +188,21 @@ UMT5 = replace(
     kind="umt5",
     cls="transformers.models.umt5.modeling_umt5:UMT5EncoderModel",
     folder="text_encoder",
-    layouts=(Layout(is_umt5, T5_NAMES),),
+    layouts=(FileLayout(is_umt5, T5_NAMES),),
     base={**_T5_BASE, "vocab_size": 256384},
 )
 BYT5 = replace(
     T5,
     kind="byt5",
     fits=lambda config: config.get("d_model") == BYT5_WIDTH,
-    layouts=(Layout(is_byt5, T5_NAMES),),
+    layouts=(FileLayout(is_byt5, T5_NAMES),),
     base={**_T5_BASE, "vocab_size": 1510, "d_model": BYT5_WIDTH, "d_ff": 3584, "num_layers": 12, "num_heads": 6},
 )
 CLIP_VISION = Network(
     kind="clip_vision",
     cls="transformers.models.clip.modeling_clip:CLIPVisionModel",
     folder="image_encoder",
-    layouts=(Layout(_is_vision, Prefix("vision_model.")),),
+    layouts=(FileLayout(_is_vision, Prefix("vision_model.")),),
     config=vision_config,
     base={
         "hidden_size": 1280,

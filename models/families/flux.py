@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..family import Config, Family, Inputs, LatentFormat, Layout, Network, Pieces
+from ..family import Config, Family, FileLayout, Inputs, LatentFormat, Network, Pieces
 from ..loading.names import Names, Swapped, blocks, count, present
 from ..text.facts import EncoderFacts
 from .autoencoder_kl import AUTOENCODER_KL
@@ -43,7 +43,7 @@ def unpack(tokens: Tensor, height: int, width: int) -> Tensor:
 
 
 def even(z: Tensor) -> Tensor:
-    """The latent [B, C, H, W] with sides made even by repeating the first row and column after the last."""
+    """Pad the latent [B, C, H, W] to even sides by wrapping the first row and column."""
     import torch.nn.functional as F
 
     h, w = z.shape[-2:]
@@ -51,7 +51,7 @@ def even(z: Tensor) -> Tensor:
 
 
 def position_ids(rows: int, columns: int) -> Tensor:
-    """Positions (0, row, column) of the tokens of a picture, float32 [rows * columns, 3]."""
+    """Position ids (0, row, column) of image tokens, float32 [rows * columns, 3]."""
     import torch
 
     ids = torch.zeros(rows, columns, 3)
@@ -61,7 +61,7 @@ def position_ids(rows: int, columns: int) -> Tensor:
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Noise levels: a scheduler's fixed shift; dev: mu 1.15 whatever the size, as ComfyUI has it; schnell: shift 1.
+    """Noise levels: the scheduler's fixed shift; dev: mu 1.15 for any size, as in ComfyUI; schnell: shift 1.
 
     Picture-dependent shifts are ModelSamplingFlux's business.
     """
@@ -98,7 +98,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def _check_sizes(config: Any, text: Tensor, pooled: Tensor, x: Tensor) -> None:
-    """Say before the first step what would fail in the middle of it."""
+    """Check the sizes of the conditioning before the first step."""
     if config.in_channels != x.shape[1] * PATCH**2:
         channels = config.in_channels // PATCH**2
         raise ValueError(
@@ -113,7 +113,7 @@ def _check_sizes(config: Any, text: Tensor, pooled: Tensor, x: Tensor) -> None:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - picture for the state x [B, C, H, W] at timestep (= sigma) [B]."""
+    """Velocity (noise - image) of the state x [B, C, H, W] at timestep (= sigma) [B]."""
     padded = even(x)
     output = network(
         hidden_states=pack(padded), timestep=timestep, **inputs.batched, **inputs.shared, **residuals, return_dict=False
@@ -122,7 +122,7 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
 
 
 def prepare_hint(control: Control, x: Tensor) -> Tensor:
-    """The hint picture, scaled to cover x's latent grid and cut at the centre, through the VAE, packed."""
+    """Hint image scaled to cover x's latent grid, center-cropped, encoded by the VAE and packed."""
     if control.vae is None:
         raise ValueError("a FLUX ControlNet reads its hint through the VAE: connect `vae` of ControlNetApplyAdvanced")
     if getattr(control.net.loaded.network, "union", False):
@@ -134,7 +134,7 @@ def prepare_hint(control: Control, x: Tensor) -> Tensor:
 def control(
     network: Any, main: Any, x: Tensor, timestep: Tensor, inputs: Inputs, hint: Tensor, strength: float
 ) -> dict[str, Any]:
-    """Residuals of a FluxControlNetModel, one a block of the main network, so that several controls can be summed."""
+    """Residuals of a FluxControlNetModel, one per block of the main network, so that several can be summed."""
     batched = dict(inputs.batched)
     if not network.config.guidance_embeds:
         batched.pop("guidance", None)
@@ -157,13 +157,13 @@ def control(
 
 
 def spread(samples: list[Tensor], blocks: int) -> list[Tensor]:
-    """Each of ``samples`` repeated over a run of blocks, as FluxTransformer2DModel does with fewer than it has."""
+    """Repeat each of ``samples`` over consecutive blocks, as FluxTransformer2DModel does with fewer than it has."""
     every = math.ceil(blocks / len(samples))
     return [samples[i // every] for i in range(blocks)]
 
 
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
-    """Dev (takes a guidance number): 20 steps, guidance 3.5; schnell: 4 steps. Neither wants CFG."""
+    """Dev (guidance-distilled): 20 steps, guidance 3.5; schnell: 4 steps. No CFG for either."""
     dev = bool(network.get("guidance_embeds", False))
     return {
         "steps": 20 if dev else 4,
@@ -252,8 +252,8 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_flux:FluxTransformer2DModel",
     layouts=(
-        Layout(present("double_blocks.0.img_attn.qkv.weight", "img_in.weight"), NAMES),
-        Layout(present(*_DIFFUSERS, absent=[_CONTROL])),
+        FileLayout(present("double_blocks.0.img_attn.qkv.weight", "img_in.weight"), NAMES),
+        FileLayout(present(*_DIFFUSERS, absent=[_CONTROL])),
     ),
     config=network_config,
     base={"patch_size": 1},
@@ -266,7 +266,7 @@ TRANSFORMER = Network(
 CONTROL_NET = Network(
     kind="controlnet",
     cls="diffusers.models.controlnets.controlnet_flux:FluxControlNetModel",
-    layouts=(Layout(present(*_DIFFUSERS, _CONTROL)),),
+    layouts=(FileLayout(present(*_DIFFUSERS, _CONTROL)),),
     config=network_config,
     base={"patch_size": 1},
 )

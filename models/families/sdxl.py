@@ -1,4 +1,4 @@
-"""SDXL (base): a UNet that predicts noise (or v) in 4-channel latents, read text by CLIP-L and CLIP-G, sizes as inputs.
+"""SDXL (base): a UNet that predicts noise (or v) on 4-channel latents, conditioned on CLIP-L, CLIP-G and sizes.
 
 Facts: stabilityai/stable-diffusion-xl-base-1.0 and Stability's generative-models (sgm); the recipe equals diffusers'
 StableDiffusionXLPipeline (tests/parity/test_sdxl.py). Text: states before the last layer of both encoders side by
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..family import Config, Family, Inputs, LatentFormat, Layout, Network, Pieces
+from ..family import Config, Family, FileLayout, Inputs, LatentFormat, Network, Pieces
 from ..loading.names import Names, Prefix, Target, Transposed, blocks, count, present
 from ..text.facts import EncoderFacts
 from .autoencoder_kl import AUTOENCODER_KL
@@ -28,9 +28,9 @@ CELL = 8
 HEAD = 64
 """Width of an attention head."""
 LEVELS, RESNETS = 4, 2
-"""Most levels that the original's names are known of, and residual blocks of a level."""
+"""Number of levels for which original names are known; residual blocks per level."""
 TEXT_WIDTH = 2048
-"""CLIP-L's 768 and CLIP-G's 1280; the refiner reads CLIP-G alone."""
+"""CLIP-L's 768 plus CLIP-G's 1280; the refiner reads CLIP-G alone."""
 
 _RESNET: Mapping[str, Target] = {
     "in_layers.0": "norm1",
@@ -55,7 +55,7 @@ _ATTENTION: Mapping[str, Target] = {
 
 
 def _unet_names() -> dict[str, Target]:
-    """The original numbers all blocks through: a level has its residual blocks and, but for the last, a resampler."""
+    """Original names number blocks consecutively: a level has residual blocks and, except the last, a resampler."""
     table: dict[str, Target] = {
         "time_embed.0": "time_embedding.linear_1",
         "time_embed.2": "time_embedding.linear_2",
@@ -110,8 +110,8 @@ UNET = Network(
     folder="unet",
     cls="diffusers.models.unets.unet_2d_condition:UNet2DConditionModel",
     layouts=(
-        Layout(present("input_blocks.0.0.weight", "label_emb.0.0.weight"), Names(_unet_names())),
-        Layout(present("conv_in.weight", "add_embedding.linear_1.weight", "mid_block.attentions.0.proj_in.weight")),
+        FileLayout(present("input_blocks.0.0.weight", "label_emb.0.0.weight"), Names(_unet_names())),
+        FileLayout(present("conv_in.weight", "add_embedding.linear_1.weight", "mid_block.attentions.0.proj_in.weight")),
     ),
     config=_unet_config,
     base={
@@ -164,8 +164,8 @@ CLIP_G = Network(
     folder="text_encoder_2",
     text=True,
     layouts=(
-        Layout(present("transformer.resblocks.0.attn.in_proj_weight", "token_embedding.weight"), _OPEN_CLIP),
-        Layout(_is_clip_g, Prefix("text_model.")),
+        FileLayout(present("transformer.resblocks.0.attn.in_proj_weight", "token_embedding.weight"), _OPEN_CLIP),
+        FileLayout(_is_clip_g, Prefix("text_model.")),
     ),
     config=_clip_g_config,
     base={**CLIP_L.base, "hidden_act": "gelu", "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
@@ -176,7 +176,7 @@ CLIP_G = Network(
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """DDPM's noise levels; v prediction where the scheduler or the file says so."""
+    """DDPM noise levels; v prediction if the scheduler or the file says so."""
     from ..sampling.model_sampling import Discrete
 
     v = scheduler.get("prediction_type") == "v_prediction" or network.get("prediction") == "v"
@@ -185,7 +185,7 @@ def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelS
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """States before the last layer of both encoders side by side [1, T, 2048], and CLIP-G's projected vector."""
+    """Penultimate hidden states of both encoders concatenated, [1, T, 2048], and CLIP-G's projected pooled vector."""
     import torch
 
     windows = max(encoders[name].windows(read) for name, read in tokens.items())
@@ -195,7 +195,7 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text, CLIP-G's vector and sizes for latents of x's shape [B, 4, H, W].
+    """Text states, CLIP-G's pooled vector and sizes for latents of x's shape [B, 4, H, W].
 
     The sizes are height, width, crop from above and from the left, height and width to be made: those of the latent
     where CLIPTextEncodeSDXL says no others.
@@ -226,7 +226,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The noise (or v) in x [B, 4, H, W] at timestep [B]."""
+    """Predicted noise (or v) of x [B, 4, H, W] at timestep [B]."""
     added = {name: inputs.batched[name] for name in ("text_embeds", "time_ids")}
     output: Tensor = network(
         x, timestep, inputs.batched["encoder_hidden_states"], added_cond_kwargs=added, **residuals, return_dict=False

@@ -1,4 +1,4 @@
-"""Families of which only the text encoders are known: their diffusion networks cannot be run yet. Torch-free.
+"""Families of which only the text encoders are supported. Torch-free.
 
 Facts: the pipelines of diffusers (tests/models/test_text_language.py compares with them).
 """

@@ -1,4 +1,4 @@
-"""From files to values: what lies in a folder or file, under which names, and how it becomes networks.
+"""Loading: detects networks in files and folders, maps their names, and builds them.
 
 ``headers`` and ``parts`` are torch-free (they also serve recommendations and cache keys); ``networks`` builds.
 """

@@ -1,4 +1,4 @@
-"""Make networks without memory for their weights, one at a time."""
+"""Create networks without memory for their weights, one at a time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TYPED: Final = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn)
 _RANDOM: Final = (torch.rand, torch.randn)
 _INITIALIZERS: Final = (Tensor.normal_, Tensor.uniform_)
 _INITIALIZING: Final = ("torch.nn.init", "transformers.initialization")
-"""Modules of functions that initialize weights; transformers puts its own in place of torch's for a while."""
+"""Modules with weight initialization functions; transformers temporarily replaces torch's."""
 
 
 class _Building(TorchFunctionMode):
-    """What torch does in this thread while a network is made; ``set_default_dtype`` would change all threads.
+    """Overrides torch functions in this thread while a network is created (``set_default_dtype`` is global).
 
     Tensors of ``torch.empty``, which weights begin as, lie on the meta device and are not initialized. Tables that no
     file holds are computed as always. No random numbers are drawn: they begin weights, and would change the state of
@@ -45,6 +45,6 @@ class _Building(TorchFunctionMode):
 
 @contextmanager
 def empty_networks(dtype: torch.dtype = torch.float32) -> Iterator[None]:
-    """Networks made inside a ``with`` have no memory for weights. Their floats are ``dtype`` where they do not say."""
+    """Networks created inside a ``with`` have no memory for weights. Floats default to ``dtype``."""
     with LOCK, _Building(dtype):
         yield

@@ -10,7 +10,7 @@ from .headers import read_json
 
 
 def card_file(path: Path) -> Path:
-    """Where the card of a model lies."""
+    """Path of a model's card."""
     return path / "card.json" if path.is_dir() else path.with_suffix(".json")
 
 
@@ -21,7 +21,7 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def component(path: Path, name: str) -> Path:
-    """The folder of a pipeline's component: its own, else that of the model which its card names as its ``base``."""
+    """The folder of a pipeline component: its own, else that of the card's ``base`` model."""
     own = path / name
     if own.is_dir() or (base := read_card(path).get("base")) is None:
         return own

@@ -1,4 +1,4 @@
-"""What headers alone tell of tensors that are missing or have no place, before a library is imported. Torch-free.
+"""Checks headers for missing and unexpected tensors before a library is imported. Torch-free.
 
 The whole rule, every tensor by name and shape, is kept when a network is filled (``filling.check``).
 """
@@ -14,16 +14,16 @@ from typing import Any, Final
 from .header_values import LoadError
 
 _LISTED: Final = 5
-"""Names that an error lists; the others are counted."""
+"""Names that an error lists; the rest are counted."""
 _BLOCK: Final = re.compile(r"((?:.*?\.)?(?:\w*blocks|layers|block))\.(\d+)\.(.+)")
-"""A tensor of a block: the list of blocks, the number of the block, and the name in the block."""
+"""A tensor of a block: list of blocks, block number, and name within the block."""
 COUNTED: Final = 1000
-"""So many missing blocks are counted, no more."""
+"""Upper limit for counting missing blocks."""
 _LENGTHS: Final = frozenset(
     "num_layers num_single_layers num_hidden_layers num_decoder_layers num_refiner_layers n_layer n_layers depth "
     "layers_per_block num_mmdit_layers num_blocks decoder_depth encoder_depth num_experts num_local_experts".split()
 )
-"""Keys of configs that say of how many parts a network is."""
+"""Config keys that state a number of layers."""
 _COUNTS: Final = {
     "transformer_blocks": "num_layers",
     "blocks": "num_layers",
@@ -31,18 +31,18 @@ _COUNTS: Final = {
     "encoder.layers": "num_hidden_layers",
     "encoder.block": "num_layers",
 }
-"""Lists of blocks by the key of a config that says how long they are."""
+"""Lists of blocks -> config key of their length."""
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names and the number of further ones."""
     every = list(names)
     more = len(every) - _LISTED
     return ", ".join(every[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def refuse(origin: Path, problems: Mapping[str, Iterable[str]]) -> None:
-    """Raise one LoadError for all problems that have names.
+    """Raise one LoadError for all problems.
 
     Args:
         origin: The file or folder that the user named.
@@ -54,7 +54,7 @@ def refuse(origin: Path, problems: Mapping[str, Iterable[str]]) -> None:
 
 
 def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Mapping[str, Any]) -> None:
-    """Refuse a network of equal blocks that lacks a block, or a tensor which most blocks have.
+    """Refuse a network of equal blocks that lacks a block, or a tensor that most blocks have.
 
     Args:
         origin: The file or folder that the user named.
@@ -82,12 +82,12 @@ def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Ma
 
 
 def absent(numbers: Collection[int], length: int) -> list[int]:
-    """The numbers below ``length`` that are not there; of very many the first ones."""
+    """Missing numbers below ``length``; at most the first ``COUNTED``."""
     return [i for i in range(min(length, len(numbers) + COUNTED)) if i not in numbers]
 
 
 def check_counts(origin: Path, config: Mapping[str, Any], tensors: int) -> None:
-    """Refuse a config with more layers than there are tensors: it would be long before that is seen.
+    """Refuse a config with more layers than tensors, which would take long to build.
 
     Raises:
         LoadError: names the key.
@@ -101,7 +101,7 @@ def check_counts(origin: Path, config: Mapping[str, Any], tensors: int) -> None:
 
 
 def _blocks(names: Iterable[str]) -> dict[str, dict[int, set[str]]]:
-    """The names in each block of each list of blocks."""
+    """Names within each block of each list of blocks."""
     lists: dict[str, dict[int, set[str]]] = {}
     for match in filter(None, map(_BLOCK.fullmatch, names)):
         path, number, rest = match.groups()

@@ -1,4 +1,4 @@
-"""Which networks lie in a file or folder, told by content. Torch-free.
+"""Detects the networks in a file or folder by content. Torch-free.
 
 A folder in diffusers layout names the classes of its networks. In single files they are told by the names of their
 tensors; their configs come from the shapes, from what their family knows, and from a JSON ``config`` in the file's
@@ -24,13 +24,13 @@ from .quantized import pieces_of
 from .recognise import recognise
 
 if TYPE_CHECKING:
-    from ..family import Family, Layout, Network
+    from ..family import Family, FileLayout, Network
 
 _PREFIXES: Final = ("model.diffusion_model.", "diffusion_model.", "model.", "vae.", "first_stage_model.")
 _ENCODER: Final = re.compile(r"text_encoders\.\w+\.transformer\.")
-"""What the names of networks begin with in files that hold several; ``<kind>.`` besides, and at last the bare names."""
+"""Prefixes of networks in files with several, besides ``<kind>.``; then bare names."""
 _UNEVEN: Final = ("vae", "audio_vae", "vocoder", "connectors", "latent_upscaler")
-"""Kinds of networks that are no lists of equal blocks."""
+"""Kinds of networks that are not lists of equal blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Part:
     network: Network
     config: Mapping[str, Any]
     pieces: Mapping[str, Piece]
-    """Its tensors by the names of its class."""
+    """Tensors by the class's names."""
     origin: Path
     """The folder or file the user named."""
     family: Family
@@ -58,7 +58,7 @@ class Part:
 
 
 def parts(path: Path, families: Iterable[Family]) -> dict[str, Part]:
-    """The networks in a file, a component folder or a pipeline folder, by kind.
+    """Networks in a file, component folder or pipeline folder, by kind.
 
     Raises:
         LoadError: a file is broken, holds none, or holds tensors of no network.
@@ -77,7 +77,7 @@ def parts(path: Path, families: Iterable[Family]) -> dict[str, Part]:
 
 
 def unknown_class(path: Path, families: Iterable[Family]) -> str:
-    """The class of a folder's model or network, where it is one that does not run here, as the end of a sentence."""
+    """The class of a model or network folder that is not supported, as the end of a sentence."""
     file = pipeline_index(path) or path / "config.json"
     name = read_json(file).get("_class_name") if file.is_file() else ""
     network = path / "transformer" / "config.json"
@@ -100,7 +100,7 @@ def _with_token_times(part: Part) -> Part:
 
 
 def _networks(families: Iterable[Family]) -> Iterator[tuple[Network, Family]]:
-    """Every network once, with the first family that has it; those that are told by their config come first."""
+    """Every network once, with the first family that has it; those detected by config come first."""
     owners: dict[Network, Family] = {}
     for family in families:
         for network in family.networks:
@@ -109,7 +109,7 @@ def _networks(families: Iterable[Family]) -> Iterator[tuple[Network, Family]]:
 
 
 def _by_class(config: Mapping[str, Any], families: Iterable[Family]) -> tuple[Network, Family] | None:
-    """The network that a folder's config is of."""
+    """The network for a component folder's config."""
     name = config.get("_class_name") or next(iter(config.get("architectures") or ()), "")
     for network, family in _networks(families):
         if name in (network.class_name, *network.aliases) and (network.fits is None or network.fits(config)):
@@ -118,7 +118,7 @@ def _by_class(config: Mapping[str, Any], families: Iterable[Family]) -> tuple[Ne
 
 
 def _in_folder(folder: Path, families: Iterable[Family]) -> Part | None:
-    """The network of a component folder, None if its class is not known."""
+    """The network of a component folder; None for an unknown class."""
     config = read_json(folder / "config.json")
     if (known := _by_class(config, families)) is None:
         return None
@@ -131,19 +131,19 @@ def _in_folder(folder: Path, families: Iterable[Family]) -> Part | None:
 
 
 def _read(network: Network, stored: Mapping[str, Piece]) -> dict[str, Piece]:
-    """The tensors of a network that are read."""
+    """The tensors of a network without ignored ones."""
     return {n: p for n, p in stored.items() if not network.ignored or not re.search(network.ignored, n)}
 
 
 def _checked(part: Part) -> Part:
-    """A network of whose blocks none is missing."""
+    """The part, checked for missing blocks."""
     if part.kind not in _UNEVEN and not part.network.uneven:
         check_blocks(part.origin, part.network.class_name, part.pieces, part.config)
     return part
 
 
 def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
-    """The networks of a single file; every name in it must belong to one."""
+    """Networks in a single file; every tensor must belong to one."""
     shapes = {name: entry.shape for name, entry in header.tensors.items()}
     runs = {family.title for family in families}
     if description := recognise(shapes, runs, vague=False):
@@ -180,7 +180,7 @@ def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
 
 
 def _gathered(stored: Mapping[str, Piece], networks: Iterable[Network]) -> dict[str, Piece]:
-    """The tensors of a file, those of networks that lie apart under ``<kind>.``."""
+    """Tensors of a file, with those that lie apart moved under ``<kind>.``."""
     apart = [(network.kind, re.compile(network.apart)) for network in networks if network.apart]
 
     def gathered(name: str) -> str:
@@ -200,8 +200,8 @@ def _prefixes(names: Iterable[str], networks: Iterable[Network]) -> list[str]:
 
 def _network_of(
     path: Path, stored: Mapping[str, Piece], networks: Iterable[Network], parts: Mapping[str, Part]
-) -> tuple[Network, Layout] | None:
-    """The network that tensors are of, and how they are named.
+) -> tuple[Network, FileLayout] | None:
+    """The network that tensors belong to, and its layout.
 
     Raises:
         LoadError: they could be of several; the families do not tell them apart.
@@ -216,12 +216,12 @@ def _network_of(
 def _part_of(
     header: Header,
     network: Network,
-    layout: Layout,
+    layout: FileLayout,
     stored: Mapping[str, Piece],
     configs: Mapping[str, Any],
     networks: Mapping[Network, Family],
 ) -> tuple[Part, list[str]]:
-    """A network of a file, and the names that have no place in it.
+    """The part for a network in a file, and the unknown names.
 
     Raises:
         LoadError: a tensor is missing that tells a size.
@@ -247,7 +247,7 @@ def _part_of(
 
 
 def _stated(header: Header, network: Network, configs: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file's metadata says of a network's config.
+    """The network config in the file's metadata.
 
     Raises:
         LoadError: it makes no sense.
@@ -260,7 +260,7 @@ def _stated(header: Header, network: Network, configs: Mapping[str, Any]) -> dic
 
 
 def metadata_configs(header: Header) -> dict[str, Any]:
-    """Configs by component from the file's own metadata.
+    """Configs by component in the file's metadata.
 
     Raises:
         LoadError: they are no JSON.

@@ -1,4 +1,4 @@
-"""Give a network its tensors, one at a time, out of files: the one way for every network.
+"""Fill empty networks from files, one tensor at a time; the same way for every network.
 
 Every tensor must have its place and every place its tensor, by name and shape. All that does not fit is one error,
 before a tensor is read.
@@ -30,28 +30,28 @@ from .reading import DTYPES, Reader
 _REPORT_SECONDS: Final = 0.25
 _MEGABYTE: Final = 1_000_000
 Weight = QWeight | GgufWeight
-"""A matrix as it is packed."""
+"""A packed matrix."""
 
 
 class Stored(Protocol):
-    """A tensor of a network, as files have it."""
+    """A tensor of a network, as stored in files."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
     def packed(self, reader: Reader) -> Weight | None:
-        """The matrix as it is packed; None if it is not."""
+        """The packed matrix; None if it is not packed."""
 
     def rows(self, reader: Reader) -> Iterator[Tensor]:
-        """The rows of a matrix in a float type, some at a time."""
+        """Rows of a matrix in a float dtype, chunk by chunk."""
 
     def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
-        """The tensor in a dtype, mapped if it is stored just so."""
+        """The tensor in a dtype; memory-mapped if it is stored in that dtype."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A tensor that is stored as it is wanted."""
+    """A tensor that is stored as needed."""
 
     piece: Piece
 
@@ -70,12 +70,12 @@ class Plain:
 
 
 def plain(pieces: Mapping[str, Piece]) -> dict[str, Stored]:
-    """Pieces that are stored as they are wanted."""
+    """Pieces as :class:`Plain` tensors."""
     return {name: Plain(piece) for name, piece in pieces.items()}
 
 
 def to_device(weight: Weight, device: torch.device) -> Weight:
-    """A packed weight where it is used; an accelerator gets GGUF's blocks in the order that its kernels read."""
+    """Move a packed weight to a device; accelerators get GGUF blocks in the order their kernels read."""
     if device.type == "cpu":
         return weight
     moved = weight.to(device)
@@ -84,29 +84,29 @@ def to_device(weight: Weight, device: torch.device) -> Weight:
 
 @dataclass(frozen=True, kw_only=True)
 class Filling:
-    """How a network is filled."""
+    """Options for filling a network."""
 
     origin: Path
     """The file or folder that the user named."""
     label: str
-    """Class of the network, for errors."""
+    """Class of the network, for error messages."""
     device: torch.device
     dtype: torch.dtype
-    """What the network computes in."""
+    """Compute dtype of the network."""
     quantize: str = ""
-    """How weights of linear layers that are stored plain are kept, one of ``quantize.FORMATS`` or ``CASTS``."""
+    """Format for plain weights of linear layers, one of ``quantize.FORMATS`` or ``CASTS``."""
     fragile: Sequence[str] | None = None
     """Patterns of linear layers that stay plain; None: ``quantize.FRAGILE``."""
     dtype_of: Callable[[str, Tensor], torch.dtype] | None = None
-    """The dtype of a tensor by its name and its empty place; ``dtype`` for all if there is none."""
+    """Name and empty tensor -> dtype; None: ``dtype`` for all."""
     place: Callable[[Weight, torch.device], Weight] = to_device
-    """What becomes of the weight of a linear layer that the file has packed."""
+    """Converts packed weights of linear layers."""
     embed: Callable[[nn.Module, str, Weight], None] | None = None
-    """Keeps a packed embedding packed; without it embeddings are unpacked."""
+    """Sets a packed embedding; None: embeddings are unpacked."""
 
 
 Packed = dict[str, tuple[Weight, str]]
-"""Packed weights by layer, each with how exact its products are."""
+"""Packed weights by layer, each with the precision of its products."""
 
 
 def check(
@@ -148,7 +148,7 @@ def check(
 
 
 def _is_codes(place: Tensor, stored: Stored) -> bool:
-    """Whether a float tensor is stored as integers, and no scale says what they stand for."""
+    """Whether a float tensor is stored as integer codes without a scale."""
     if not place.is_floating_point() or not isinstance(stored, Plain) or stored.piece.scale is not None:
         return False
     dtype = DTYPES.get(stored.piece.dtype)
@@ -156,7 +156,7 @@ def _is_codes(place: Tensor, stored: Stored) -> bool:
 
 
 def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, Stored], how: Filling) -> Packed:
-    """Give an empty network its tensors, but for packed weights, which are returned: see :func:`pack_all`.
+    """Fill an empty network except for packed weights, which are returned: see :func:`pack_all`.
 
     Besides what the network holds, there is never more than one tensor in memory.
 
@@ -186,12 +186,12 @@ _tell: ContextVar[Callable[[int, int], None] | None] = ContextVar("pipegraph_loa
 
 
 def reporting(tell: Callable[[int, int], None]) -> AbstractContextManager[None]:
-    """Call ``tell`` with the megabytes done and in all while networks are filled inside a ``with``, in this thread."""
+    """Report progress to ``tell`` (megabytes done and total) while networks are filled in this thread."""
     return holding(_tell, tell)
 
 
 def _counted(places: Mapping[str, Tensor]) -> Iterator[None]:
-    """Asked for before each tensor: tells now and then how much is done."""
+    """Called before each tensor: reports progress now and then."""
     tell, sizes = _tell.get(), [place.nbytes for place in places.values()]
     done, reported = 0, time.monotonic()
     for size in sizes:
@@ -203,7 +203,7 @@ def _counted(places: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 def place_buffers(network: nn.Module, how: Filling) -> None:
-    """Bring the buffers that no file holds, such as wavelengths of positions, to where the weights are.
+    """Move buffers that no file holds, such as rotary frequencies, to the device.
 
     Raises:
         LoadError: there is one that was not computed when the network was made.
@@ -216,7 +216,7 @@ def place_buffers(network: nn.Module, how: Filling) -> None:
 
 
 def pack_all(network: nn.Module, packed: Packed) -> None:
-    """Give linear layers their packed weights."""
+    """Set packed weights on linear layers."""
     for name, (weight, precision) in packed.items():
         layer = network.get_submodule(name)
         assert isinstance(layer, nn.Linear)
@@ -224,7 +224,7 @@ def pack_all(network: nn.Module, packed: Packed) -> None:
 
 
 def _layer(network: nn.Module, name: str) -> str:
-    """The linear layer whose weight this is; empty if it is something else."""
+    """The linear layer with this weight; empty if there is none."""
     parent, leaf = owner(network, name)
     return name.removesuffix(".weight") if leaf == "weight" and isinstance(parent, nn.Linear) else ""
 
@@ -234,7 +234,7 @@ def _is_embedding(network: nn.Module, name: str) -> bool:
 
 
 def _weight(reader: Reader, stored: Stored, layer: str, how: Filling) -> tuple[Weight, str] | None:
-    """The weight of a linear layer, packed by its file or to be quantized; None if it stays plain."""
+    """The weight of a linear layer, packed by its file or quantized; None if it stays plain."""
     if (weight := stored.packed(reader)) is not None:
         return how.place(weight, how.device), "exact"
     kind, precision = choice(how.fragile, layer, stored.shape, how.quantize)
@@ -244,13 +244,13 @@ def _weight(reader: Reader, stored: Stored, layer: str, how: Filling) -> tuple[W
 
 
 def owner(network: nn.Module, name: str) -> tuple[nn.Module, str]:
-    """The module that holds a tensor, and what it is called there."""
+    """The module that owns a tensor, and its name there."""
     path, _, leaf = name.rpartition(".")
     return network.get_submodule(path), leaf
 
 
 def put(network: nn.Module, name: str, tensor: Tensor) -> None:
-    """Give a network a parameter, or a buffer where the name is one."""
+    """Set a parameter or buffer of a network."""
     parent, leaf = owner(network, name)
     if leaf in parent._buffers:
         parent._buffers[leaf] = tensor

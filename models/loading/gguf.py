@@ -26,7 +26,7 @@ _TYPES: Final = (
 """ggml's types by number."""
 _PLAIN: Final = frozenset("F64 F32 F16 BF16 I64 I32 I16 I8".split())
 READ: Final = (*BLOCKS, *sorted(_PLAIN))
-"""The types that are read."""
+"""Types that can be read."""
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _ALIGNMENT: Final = 32
@@ -43,13 +43,13 @@ _KINDS: Final = {
     "tokenizer.ggml.token_type": "a list of numbers",
     "tokenizer.chat_template": "a text",
 }
-"""What well-known metadata are."""
+"""Expected types of well-known metadata."""
 ORIGINAL_SHAPE: Final = "comfy.gguf.orig_shape."
-"""Metadata key, before a tensor's name, of the shape it had before it was flattened into blocks."""
+"""Metadata key prefix for a tensor's shape before it was flattened into blocks."""
 
 
 class _Cursor:
-    """Reads values one after the other, all within the first ``HEADER_BYTES`` of the file."""
+    """Sequential reader over the first ``HEADER_BYTES`` of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data, self.at = data, 0
@@ -82,7 +82,7 @@ class _Cursor:
         return self.data[self.at - count : self.at]
 
     def _fitting(self, count: int) -> int:
-        """A count of things of a byte at least, which must lie in the file."""
+        """Check that a count of items, each at least one byte, fits into the file."""
         if count > self.end - self.at:
             raise struct.error("it ends too early, or is longer than a header may be")
         return count
@@ -135,7 +135,7 @@ def _tables(path: Path, cursor: _Cursor) -> tuple[dict[str, Any], dict[str, tupl
 
 
 def _check_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
-    """Refuse metadata of other types than the format gives them.
+    """Refuse metadata whose types break the format.
 
     Raises:
         LoadError: names the key.
@@ -150,7 +150,7 @@ def _check_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def _is(kind: str, value: Any) -> bool:
-    """Whether a value is what ``_KINDS`` says."""
+    """Whether a value has the type given in ``_KINDS``."""
     if kind == "a whole number":
         return type(value) is int and 0 <= value < 1 << 40
     if kind == "a number":
@@ -164,7 +164,7 @@ def _is(kind: str, value: Any) -> bool:
 def _entries(
     path: Path, table: Mapping[str, tuple[str, tuple[int, ...], int]], metadata: Mapping[str, Any], body: int, size: int
 ) -> dict[str, Entry]:
-    """The tensors with their places, which must lie one after the other in the file."""
+    """Tensor entries with their places, which must be contiguous in the file."""
     entries, place = {}, body
     for name, (kind, shape, offset) in sorted(table.items(), key=lambda item: item[1][2]):
         begin, length = body + offset, stored_bytes(kind, prod(shape))

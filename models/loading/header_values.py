@@ -1,4 +1,4 @@
-"""What headers of weight files hold, in whichever format: tensors with their types, shapes and places."""
+"""Header values common to all weight file formats: tensors with dtype, shape and offset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DTYPE_BITS: Final = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "I64": 64, "I32": 32, "I16": 16, "I8": 8,
     "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8,
 }  # fmt: skip
-"""safetensors' types that are read, in bits."""
+"""Bits of the safetensors dtypes that can be read."""
 BLOCKS: Final = {
     "Q4_0": (32, 18),
     "Q4_1": (32, 20),
@@ -27,7 +27,7 @@ BLOCKS: Final = {
     "Q5_K": (256, 176),
     "Q6_K": (256, 210),
 }
-"""Formats of GGUF: elements and bytes of a block."""
+"""GGUF formats: elements and bytes per block."""
 _NVFP4_BITS: Final = 4
 _MOST_ELEMENTS: Final = 1 << 48
 
@@ -38,12 +38,12 @@ class LoadError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Type, shape and place of one stored tensor."""
+    """Dtype, shape and offset of a stored tensor."""
 
     dtype: str
     shape: tuple[int, ...]
     begin: int = 0
-    """Its first byte in the file."""
+    """Offset of its first byte in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class Header:
     path: Path
     tensors: Mapping[str, Entry]
     metadata: Mapping[str, Any]
-    """Texts in safetensors; in GGUF numbers and lists too."""
+    """Strings in safetensors; in GGUF also numbers and lists."""
     form: str = "safetensors"
 
 
 def is_shape(shape: Sequence[int]) -> bool:
-    """Whether a tensor can have this shape: few dimensions, and so many elements, those of empty ones not counted."""
+    """Whether this is a plausible tensor shape: few dimensions, limited element count."""
     return len(shape) <= TENSOR_DIMENSIONS and prod(max(1, n) for n in shape) < _MOST_ELEMENTS
 
 
 def refuse_types(path: Path, types: Mapping[str, str], known: Iterable[str]) -> None:
-    """Refuse a file with tensors of types that are not read.
+    """Refuse a file with tensors of unsupported dtypes.
 
     Raises:
         LoadError: names the types, with how many tensors have them.
@@ -78,7 +78,7 @@ def refuse_types(path: Path, types: Mapping[str, str], known: Iterable[str]) -> 
 
 
 def stored_bytes(dtype: str, elements: int) -> int:
-    """Bytes of so many elements as they are stored; -1 if they are no whole blocks."""
+    """Bytes of this many stored elements; -1 if they are not whole blocks."""
     if dtype in BLOCKS:
         block, size = BLOCKS[dtype]
         return -1 if elements % block else elements // block * size

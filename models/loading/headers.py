@@ -1,4 +1,4 @@
-"""What a weight file holds, read from its header alone: safetensors here, GGUF in ``gguf``.
+"""Reads the header of a weight file: safetensors here, GGUF in ``gguf``.
 
 Torch-free; nothing is ever unpickled.
 """
@@ -21,11 +21,11 @@ from .recognise import no_weights
 
 _TOO_LARGE: Final = 1 << 62
 _LONGEST: Final = 300
-"""Characters of an error of another library that are shown."""
+"""Maximum characters of another library's error message to show."""
 
 
 def read_header(path: Path) -> Header:
-    """Read the header of a safetensors or GGUF file; which it is, its content tells.
+    """Read the header of a safetensors or GGUF file, detected by content.
 
     Raises:
         LoadError: it is neither, or its header contradicts itself.
@@ -83,7 +83,7 @@ def _safetensors(path: Path, raw: bytes, room: int) -> Header:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, whose names must differ."""
+    """A JSON object; duplicate keys are an error."""
     table = dict(pairs)
     if len(table) < len(pairs):
         names = Counter(name for name, _ in pairs)
@@ -92,7 +92,7 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(name: str, value: Any, body: int) -> tuple[Entry, int]:
-    """One tensor of the table, and the byte behind it in the file."""
+    """One tensor of the table, and the offset after it."""
     if not isinstance(value, dict) or not isinstance(value.get("dtype"), str):
         raise ValueError(f"`{name}` has no dtype")
     shape, offsets = value.get("shape"), value.get("data_offsets")
@@ -108,7 +108,7 @@ def _are_counts(values: Any) -> TypeGuard[list[int]]:
 
 
 def _check_places(path: Path, stored: Mapping[str, tuple[Entry, int]], body: int, room: int) -> None:
-    """Tensors must lie one after the other, each as long as its shape says, inside the file."""
+    """Tensors must be contiguous, of the size of their shape, and inside the file."""
     place = body
     for name, (entry, end) in sorted(stored.items(), key=lambda item: (item[1][0].begin, item[1][1])):
         length = prod(entry.shape) * DTYPE_BITS[entry.dtype]
@@ -120,7 +120,7 @@ def _check_places(path: Path, stored: Mapping[str, tuple[Entry, int]], body: int
 
 
 def with_sound_headers(files: Iterable[Path]) -> list[Path]:
-    """These files, after the header of each file of weights among them was read.
+    """These files, after checking the headers of weight files among them.
 
     Raises:
         LoadError: one is broken or cut off.
@@ -133,7 +133,7 @@ def with_sound_headers(files: Iterable[Path]) -> list[Path]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file, or a LoadError that names it."""
+    """A JSON object from a file; LoadError with its name otherwise."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as e:
@@ -144,7 +144,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files of a component folder: those that its index names, or the one file.
+    """Safetensors files of a component folder: those in its index, or the only one.
 
     Raises:
         LoadError: there is none, it is not clear which, or the files do not hold what the index says.
@@ -164,14 +164,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _plain(files: Iterable[Path]) -> list[Path]:
-    """Files without those that are the same in another type: ``x.fp16.safetensors`` beside ``x.safetensors``."""
+    """Files without variants in another dtype: ``x.fp16.safetensors`` beside ``x.safetensors``."""
     every = sorted(files)
     fewest = min((f.name.count(".") for f in every), default=0)
     return [f for f in every if f.name.count(".") == fewest]
 
 
 def _shards(folder: Path, index: Path) -> tuple[Path, ...]:
-    """The files that an index names, which must hold exactly the tensors that it says."""
+    """Files listed in an index, which must hold exactly the tensors it lists."""
     where = read_json(index).get("weight_map")
     if not isinstance(where, dict) or not where or not all(_is_file_name(name) for name in where.values()):
         raise LoadError(f"{index}: its `weight_map` should give a file in this folder for each tensor")

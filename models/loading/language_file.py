@@ -34,7 +34,7 @@ _FACTS: Final[Mapping[str, dict[str, Any]]] = {
     "qwen3_vl": {"rope_theta": 5e6, "rms_norm_eps": 1e-6, "max_position_embeddings": 262144, "eos_token_id": 151645},
 }
 _HEAD: Final = {"llama": 128, "gemma2": 256, "qwen2_5_vl": 128}
-"""Width of a head, where no norm of queries tells it."""
+"""Head width where no query norm tells it."""
 _NETWORKS: Final = {
     "qwen3": "Qwen3ForCausalLM",
     "llama": "LlamaForCausalLM",
@@ -44,20 +44,20 @@ _NETWORKS: Final = {
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
 }
 _NO_WEIGHTS: Final = ("spiece_model", "tekken_model", "tokenizer_json")
-"""Tokenizers that some files carry."""
+"""Tokenizers stored as tensors in some files."""
 _EYES: Final = ("vision_model.", "multi_modal_projector.")
-"""What Gemma 3 sees with: not read."""
+"""Gemma 3's vision tower: not loaded."""
 
 
 _DEEPER: Final = {24: [5, 11, 17]}
-"""Layers of Qwen3-VL's tower that are shown to the first layers of the text, by how many it has; else the usual."""
+"""Qwen3-VL's vision layers whose features go to the first text layers, by tower depth; else its default."""
 _USUAL_DEEPER: Final = [8, 16, 24]
 _SMOOTHED: Final = ".pre_quant_scale"
-"""Ends the name of what the inputs of a quantized layer are multiplied by (AWQ)."""
+"""Suffix of factors that multiply the inputs of a quantized layer (AWQ)."""
 
 
 def kind_in(header: Header) -> str:
-    """The ``model_type`` of the language model in a file, told by the names of its tensors; empty if there is none."""
+    """The ``model_type`` of the language model in a file, from tensor names; empty if there is none."""
     names = header.tensors
     if header.form != "safetensors" or f"{_FIRST}self_attn.q_proj.weight" not in names:
         return ""
@@ -76,7 +76,7 @@ def kind_in(header: Header) -> str:
 
 
 def config_of(kind: str, pieces: Mapping[str, Piece]) -> dict[str, Any]:
-    """Settings of the class of transformers, from shapes and facts."""
+    """Config for the class of transformers, from shapes and known facts."""
     vocabulary, width = pieces["model.embed_tokens.weight"].shape
     norm = pieces.get(f"{_FIRST}self_attn.q_norm.weight")
     head = norm.shape[0] if norm else _HEAD[kind]
@@ -121,7 +121,7 @@ def _stored(header: Header, kind: str) -> dict[str, Piece]:
 
 
 def check_file(header: Header, kind: str) -> None:
-    """Refuse a file whose header shows that tensors of its language model are missing or do not fit.
+    """Refuse a file whose header lacks tensors of its language model, or whose tensors do not fit.
 
     Raises:
         LoadError: names them.
@@ -138,7 +138,7 @@ def check_file(header: Header, kind: str) -> None:
 
 
 def _tower(pieces: Mapping[str, Piece], width: int) -> dict[str, Any]:
-    """Settings of what Qwen3-VL sees with."""
+    """Vision config of Qwen3-VL."""
     depth = _count(pieces, r"visual\.blocks\.(\d+)\.")
     inner, hidden = pieces["visual.blocks.0.mlp.linear_fc1.weight"].shape
     deeper = _count(pieces, r"visual\.deepstack_merger_list\.(\d+)\.")
@@ -153,7 +153,7 @@ def _tower(pieces: Mapping[str, Piece], width: int) -> dict[str, Any]:
 
 
 def ties(kind: str, width: int) -> bool:
-    """Whether the output layer of a model of this kind and width is its embedding: that of small ones and of Gemma."""
+    """Whether the output layer is tied to the embedding: small models and Gemma."""
     return kind in ("gemma2", "gemma3_text") or width < 3584
 
 
@@ -169,7 +169,7 @@ def _named(kind: str, name: str) -> str:
 
 
 def read_network(header: Header, kind: str, device: torch.device, dtype: torch.dtype, quantize: str = "") -> Any:
-    """The network of a file, not on the kernel layer yet; packed weights stay packed.
+    """Load the network of a file, not on the kernel layer yet; packed weights stay packed.
 
     Args:
         header: Of the file.
@@ -206,7 +206,7 @@ def read_network(header: Header, kind: str, device: torch.device, dtype: torch.d
 
 
 def _smooth(layer: Any, factors: torch.Tensor) -> None:
-    """Let a layer multiply its inputs by these factors first."""
+    """Multiply a layer's inputs by these factors."""
     if factors.shape != (layer.in_features,):
         raise LoadError(f"`pre_quant_scale` {list(factors.shape)} does not fit a layer of {layer.in_features} inputs")
     layer.register_buffer("input_factors", factors)

@@ -1,4 +1,4 @@
-"""The network of a language model in a folder in transformers' layout. No code that comes with it is run."""
+"""Language models in transformers folders. Code in the folder is never run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .transformers_networks import empty_network, fill_network
 def load_network(
     folder: Path, device: torch.device, dtype: torch.dtype, quantize: str, *, sees: bool, encodes: bool = False
 ) -> Any:
-    """The network of a folder, with its own generation settings, not on the kernel layer yet.
+    """The network of a folder with its generation config, not on the kernel layer yet.
 
     Args:
         folder: With ``config.json`` and safetensors files.
@@ -52,7 +52,7 @@ def load_network(
 
 
 def load_class(cls: Any, config: Any, folder: Path, device: torch.device, dtype: torch.dtype, quantize: str) -> Any:
-    """A network of a class and config with the tensors of a folder; see :func:`load_network`."""
+    """A network of a class and config with a folder's tensors; see :func:`load_network`."""
     pieces = pieces_of(read_header(file) for file in weight_files(folder))
     check_counts(folder, config.to_dict(), len(pieces))
     try:
@@ -70,14 +70,14 @@ def _has_head(folder: Path) -> bool:
 
 
 def _tie(config: Any) -> None:
-    """Let the embedding be the output layer, so that none is made up."""
+    """Tie the output layer to the embedding."""
     for part in (config, config.get_text_config()):
         part.tie_word_embeddings = True
     setattr(config, HEADLESS, True)
 
 
 def _config_and_class(folder: Path, sees: bool) -> tuple[Any, Any]:
-    """What ``config.json`` says, and the class of transformers for it."""
+    """The config in ``config.json``, and its class in transformers."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.models.auto.auto_factory import _get_model_class
 
@@ -91,7 +91,7 @@ def _config_and_class(folder: Path, sees: bool) -> tuple[Any, Any]:
 
 
 def _generation_settings(folder: Path) -> Any:
-    """What ``generation_config.json`` says; None if there is none."""
+    """The generation config of a folder; None without one."""
     from transformers import GenerationConfig
 
     if not (folder / "generation_config.json").is_file():
@@ -101,7 +101,7 @@ def _generation_settings(folder: Path) -> Any:
 
 
 def _by_transformers(cls: Any, folder: Path, config: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    """A network whose weights are packed in a way that only transformers reads; by the same rule."""
+    """Load a network whose weights are packed in a format that only transformers reads; nothing may be missing."""
     if index := next(iter(folder.glob("*.safetensors.index.json")), None):
         config.transformers_weights = index.name
     try:

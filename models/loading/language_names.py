@@ -1,4 +1,4 @@
-"""The tensors that well-known language models must have, so that headers tell what is missing. Torch-free."""
+"""Required tensors of well-known language models, for checks of headers. Torch-free."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ all heads of keys, D of a head, P of queries, keys and values together, G of gat
 HEADLESS: Final = "pipegraph_headless"
 """Set in the config of a network whose files hold no output layer; the embedding is in its place."""
 _TIED: Final = ("gemma", "gemma2", "gemma3", "gemma3_text")
-"""Kinds whose output layer is the embedding, where the config does not say."""
+"""Kinds with tied output layer unless the config says otherwise."""
 _SPLIT: Final = ("llama", "mistral", "qwen2", "qwen2_5_vl", "qwen2_5_vl_text", "phi3")
-"""Kinds whose heads share the width, where the config does not say how wide a head is."""
+"""Kinds whose default head width is hidden size / number of heads."""
 _LAYER: Final = re.compile(r"((?:.*\.)?)layers\.(\d+)\.(.+)")
 
 
 def check_folder(folder: Path, *, writes: bool) -> None:
-    """Refuse a folder of a well-known language model whose headers show that tensors are missing or do not fit.
+    """Refuse a folder of a well-known language model whose headers lack tensors, or whose tensors do not fit.
 
     Args:
         folder: In transformers' layout.
@@ -64,7 +64,7 @@ def check_folder(folder: Path, *, writes: bool) -> None:
 
 
 def _of_text(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the text part; whether the output layer is the embedding is said outside of it."""
+    """The text config, and whether embeddings are tied (stated outside of it)."""
     text = config.get("text_config")
     outside = {k: v for k, v in config.items() if k == "tie_word_embeddings"}
     return {**config, **(text if isinstance(text, dict) else {}), **outside}
@@ -73,7 +73,7 @@ def _of_text(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_names(
     origin: Path, kind: str, pieces: Mapping[str, Piece], config: Mapping[str, Any], *, writes: bool, cut: bool = False
 ) -> None:
-    """Refuse tensors of a language model that are too few, too many or of a wrong shape.
+    """Refuse missing, unexpected or misshaped tensors of a language model.
 
     Args:
         origin: The file or folder that the user named.
@@ -111,7 +111,7 @@ def check_names(
 
 
 def _layers(pieces: Mapping[str, Piece]) -> tuple[str, set[int]]:
-    """What comes before ``layers`` in the names of the text part, and the numbers of its layers."""
+    """The prefix before ``layers`` in the text model's names, and the layer numbers."""
     matches = [m for m in map(_LAYER.fullmatch, pieces) if m and not re.search("vision|visual", m[1])]
     prefixes = Counter(m[1] for m in matches)
     prefix = prefixes.most_common(1)[0][0] if prefixes else "model."
@@ -119,7 +119,7 @@ def _layers(pieces: Mapping[str, Piece]) -> tuple[str, set[int]]:
 
 
 def _sizes(kind: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Lengths by the letters of :data:`LAYERS`, 0 where a config does not say them."""
+    """Lengths by the letters of :data:`LAYERS`; 0 if the config does not state them."""
     known = {k: v for k, v in config.items() if isinstance(v, int)}
     width, inner = known.get("hidden_size", 0), known.get("intermediate_size", 0)
     heads, head = known.get("num_attention_heads", 0), known.get("head_dim", 0)
@@ -139,6 +139,6 @@ def _sizes(kind: str, config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _shape(letters: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape that letters stand for; empty if the config does not say it."""
+    """The shape for these letters; empty if the config does not state it."""
     shape = tuple(sizes[letter] for letter in letters)
     return shape if all(shape) else ()

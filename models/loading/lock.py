@@ -1,4 +1,4 @@
-"""The lock of importing libraries and of making networks. Torch-free.
+"""Lock for importing libraries and creating networks. Torch-free.
 
 transformers and diffusers import their modules on demand, and put functions of torch and of themselves in other places
 while they make a network: two threads that do so at once leave the process broken for every later load.
@@ -11,10 +11,10 @@ from threading import RLock
 from typing import Any, Final
 
 LOCK: Final = RLock()
-"""Held while a library is imported and while a network is made."""
+"""Held while a library is imported or a network is created."""
 
 
 def imported(module: str, name: str) -> Any:
-    """Something of a module, which is imported first if need be."""
+    """An attribute of a module; the module is imported under the lock."""
     with LOCK:
         return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Names of tensors in files and in the class that reads them: one table, read in both directions. Torch-free.
+"""Tensor names in files and in classes: one table for both directions. Torch-free.
 
 Loading reads a table from files to the class; LoRA reads it from the class's layers to the names that files may have.
 """
@@ -17,64 +17,64 @@ Pieces = Mapping[str, Piece]
 
 
 class Spelling(NamedTuple):
-    """A layer's name in files, and the layers of the class that it is made of."""
+    """A layer's name in files, and the class's layers it holds."""
 
     name: str
     layers: tuple[str, ...]
-    """The file stacks their rows in this order."""
+    """Their rows are stacked in this order."""
     swapped: bool = False
-    """The file has the second half of the rows first."""
+    """The two halves of its rows are swapped."""
 
 
 class Naming(Protocol):
     """How files name the tensors of a network."""
 
     def to_class(self, stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-        """The tensors by the class's names, and the names in the file that have no place in the class."""
+        """The pieces by the class's names, and unknown names."""
 
     def spelled(self, layers: Iterable[str]) -> Iterator[Spelling]:
-        """The names that files have for layers of the class."""
+        """File names for layers of the class."""
 
     def parameter(self, name: str) -> str:
-        """A file's name of a whole parameter of the class; empty if it has none."""
+        """The file's name for a parameter of the class; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
-    """A layer whose two halves of rows are exchanged in the file."""
+    """A layer whose two halves of rows are swapped in the file."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A layer of the class that the file has as a convolution with kernels of size 1."""
+    """A linear layer stored as a convolution with kernel size 1."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Transposed:
-    """A matrix that the file has with rows and columns exchanged."""
+    """A matrix stored transposed."""
 
     name: str
 
 
 Target = str | tuple[str, ...] | Swapped | Exact | Transposed
-"""A layer or tensor of the class. A tuple: the file has these layers stacked in one."""
+"""A layer or tensor of the class. A tuple: these layers are stacked in the file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """A table from the file's layers (or whole tensors) to the class's. ``*`` stands for a number."""
+    """Maps the file's layers (or tensors) to the class's. ``*`` stands for a number."""
 
     table: Mapping[str, Target]
     width: str = ""
-    """A tensor in the file with as many rows as each stacked layer but the last; empty: all have equally many."""
+    """A tensor of the file with the row count of each stacked layer but the last; empty: all are equal."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Last parts of names in the file that are called otherwise in the class, e.g. ``scale`` for ``weight``."""
+    """Leaf names that differ, file -> class, e.g. ``scale`` -> ``weight``."""
     lora: Mapping[str, Target] = field(default_factory=dict)
-    """Further rows that hold for LoRA files only."""
+    """Further entries for LoRA files only."""
 
     def to_class(self, stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
         width = stored[self.width].shape[0] if self.width else 0
@@ -148,16 +148,16 @@ class Names:
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Names that differ in some of their parts between dots; an empty table: the class's own names."""
+    """Renames single components between dots; an empty table keeps the class's names."""
 
     table: Mapping[str, str] = field(default_factory=dict)
-    """Part in the file -> part in the class."""
+    """Component in the file -> component in the class."""
 
     def to_class(self, stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
         return {self.renamed(name): piece for name, piece in stored.items()}, []
 
     def renamed(self, name: str) -> str:
-        """A name in the file by its name in the class."""
+        """The file's name for a name of the class."""
         return ".".join(self.table.get(part, part) for part in name.split("."))
 
     @cached_property
@@ -174,7 +174,7 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
-    """The class's own names, with or without a prefix."""
+    """The class's names, with or without a prefix."""
 
     prefix: str
 
@@ -192,7 +192,7 @@ class Prefix:
 
 @dataclass(frozen=True, eq=False)
 class Renaming:
-    """Names that a function brings to the class's, for networks that no LoRA file is about."""
+    """Names mapped by a function; for networks without LoRA support."""
 
     rename: Callable[[Pieces], tuple[dict[str, Piece], list[str]]]
 
@@ -207,11 +207,11 @@ class Renaming:
 
 
 SAME = Components()
-"""Files with the class's own names."""
+"""Files with the class's names."""
 
 
 def each(rename: Callable[[str], str]) -> Renaming:
-    """Names that are brought to the class's one by one; a name that becomes empty has no place."""
+    """Map names one by one; an empty result means an unknown name."""
 
     def renamed(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
         new = {name: rename(name) for name in stored}
@@ -221,7 +221,7 @@ def each(rename: Callable[[str], str]) -> Renaming:
 
 
 def blocks(file: str, cls: str, table: Mapping[str, Target]) -> dict[str, Target]:
-    """The rows of a block's table, with what comes before them in the file and in the class."""
+    """Entries of a block's table, prefixed for file and class."""
 
     def below(target: Target) -> Target:
         if isinstance(target, str):
@@ -234,13 +234,13 @@ def blocks(file: str, cls: str, table: Mapping[str, Target]) -> dict[str, Target
 
 
 def present(*names: str, absent: Iterable[str] = ()) -> Callable[[Mapping[str, object]], bool]:
-    """Whether tensors of these names are in a file, and none of the others."""
+    """A test that a file holds all of ``names`` and none of ``absent``."""
     without = tuple(absent)
     return lambda stored: all(n in stored for n in names) and not any(n in stored for n in without)
 
 
 def count(pieces: Iterable[str], pattern: str) -> int:
-    """How many blocks there are: one more than the largest number that the group of ``pattern`` matches."""
+    """Number of blocks: one more than the largest number matched by the group of ``pattern``."""
     return 1 + max((int(m[1]) for name in pieces if (m := re.match(pattern, name))), default=-1)
 
 

@@ -1,4 +1,4 @@
-"""From parts to networks: tensor by tensor out of the file, cast, quantized and moved, nothing twice in memory."""
+"""Builds networks from parts: each tensor is read, cast, quantized and moved on its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = "") -> nn.Module:
-    """The network of a part, on the kernel layer, ready to run.
+    """Build the network of a part on the kernel layer, ready to run.
 
     Args:
         part: What to build.
@@ -80,14 +80,14 @@ def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
 
 
 def _prefixed(network: nn.Module, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-    """Names as this release of transformers has them: 4 has the prefix ``text_model.``, 5 has not."""
+    """Names for the installed transformers: version 4 has the prefix ``text_model.``, 5 has none."""
     prefix = "text_model." if any(n.startswith("text_model.") for n, _ in network.named_parameters()) else ""
     own = network.state_dict().keys()
     return {n if n in own else prefix + n: p for n, p in pieces.items()}
 
 
 def _fill(facts: Network, network: nn.Module, pieces: Mapping[str, Piece], how: Filling) -> Packed:
-    """Give a network of diffusers its tensors, all but the packed, which are returned."""
+    """Fill a diffusers network except for packed weights, which are returned."""
     parameters = dict(network.named_parameters())
     buffers, saved = dict(network.named_buffers()), network.state_dict().keys()
     held = {n: b for n, b in buffers.items() if n in pieces and n in saved}  # statistics of latents
@@ -102,7 +102,7 @@ def _fill(facts: Network, network: nn.Module, pieces: Mapping[str, Piece], how: 
 def _dtypes(
     network: nn.Module, facts: Network, dtype: torch.dtype, held: Collection[str]
 ) -> Callable[[str, Tensor], torch.dtype]:
-    """The dtype of each tensor: the network's own; layers that overflow float16 stay in float32 and unquantized."""
+    """Dtype of each tensor: the network's; layers that overflow in float16 stay float32 and unquantized."""
     exact = tuple(getattr(network, "_keep_in_fp32_modules", None) or ())
 
     def dtype_of(name: str, _: Tensor) -> torch.dtype:
@@ -116,7 +116,7 @@ def _dtypes(
 
 
 def _named(parts: tuple[str, ...], name: str) -> bool:
-    """Whether a parameter's name has one of these parts."""
+    """Whether a parameter's name contains one of these components."""
     return any(part in name.split(".") for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""Tensors in files under the names a network wants: a whole stored tensor, or some of its rows. Torch-free."""
+"""Tensors of a network as slices of stored tensors. Torch-free."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ from .header_values import LoadError, stored_bytes
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Where one tensor of a network lies."""
+    """A slice of a stored tensor that becomes one tensor of a network."""
 
     file: Path
     key: str
-    """Its name in the file."""
+    """Name of the stored tensor."""
     shape: tuple[int, ...]
     dtype: str
     begin: int
-    """First byte of the stored tensor."""
+    """Offset of the stored tensor's first byte."""
     start: int = 0
-    """First row, where the stored tensor holds more than this one."""
+    """First row of the slice."""
     swap: bool = False
-    """Its second half of rows comes first."""
+    """The second half of its rows comes first."""
     group: int = 0
     stride: int = 0
-    """Of rows that lie in groups: how many are in a group, and from where to where it is to the next; 0: all."""
+    """For interleaved rows: rows per group, and distance between group starts; 0: all rows."""
     scale: Piece | None = None
-    """What it is to be multiplied by: one number, or one for each row of the stored tensor."""
+    """Factors to multiply by: a scalar, or one per row of the stored tensor."""
     outer: Piece | None = None
-    """The one number that the scales of NVFP4 are multiplied by."""
+    """The per-tensor scale of NVFP4."""
     tiled: bool | None = None
-    """Whether the scales of NVFP4 lie in tiles or, as they are meant, in rows; None: the header does not tell it."""
+    """Whether NVFP4 scales are tiled or in rows; None: the header does not tell."""
     transposed: bool = False
-    """It is stored as (K, N), its shape is (N, K)."""
+    """Stored as (K, N), while its shape is (N, K)."""
     rotate: int = 0
-    """Block of the rotation it is stored in (``kernels/weights/hadamard.py``), 0 if none."""
+    """Block size of the rotation it is stored in (``kernels/weights/hadamard.py``), 0 without."""
 
     def rows(self, start: int, count: int) -> Piece:
-        """Rows ``start`` to ``start + count`` of it."""
+        """Rows ``start`` to ``start + count``."""
         return replace(self, start=start, shape=(count, *self.shape[1:]))
 
     def strided(self, start: int, group: int, stride: int) -> Piece:
-        """Of each ``stride`` rows, ``group`` from ``start``."""
+        """Take ``group`` consecutive rows out of every ``stride``, starting at row ``start``."""
         count = self.shape[0] // stride * group
         return replace(self, start=start, group=group, stride=stride, shape=(count, *self.shape[1:]))
 
     def swapped(self) -> Piece:
-        """Its rows, the second half first."""
+        """The same rows, second half first."""
         return replace(self, swap=True)
 
     def transpose(self) -> Piece:
-        """A matrix (K, N) as (N, K)."""
+        """The transpose of a matrix (K, N)."""
         return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     def flat(self) -> Piece:
-        """A convolution's weight with kernels of size 1 as that of a linear layer."""
+        """The weight of a convolution with kernel size 1 as a linear layer's."""
         is_pointwise = len(self.shape) > 2 and all(n == 1 for n in self.shape[2:])
         return replace(self, shape=self.shape[:2]) if is_pointwise else self
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """Its bytes in the file as (first, count), in the order of its rows.
+        """Byte ranges in the file as (first, count), in order of its rows.
 
         Raises:
             LoadError: they begin or end within a block.
@@ -85,7 +85,7 @@ class Piece:
 
     @property
     def scale_rows(self) -> Piece | None:
-        """The scales of its rows, in their order; the one scale if there is one for all."""
+        """The scales for its rows, in the same order; a scalar scale as it is."""
         if self.scale is None or prod(self.scale.shape) == 1:
             return self.scale
         scale = replace(self.scale, shape=self.shape[:1], start=self.start, swap=self.swap)
@@ -93,5 +93,5 @@ class Piece:
 
 
 def below(pieces: Mapping[str, Piece], prefix: str) -> dict[str, Piece]:
-    """The pieces whose names begin with ``prefix``, named by the rest."""
+    """Pieces whose names begin with ``prefix``, without it."""
     return {k.removeprefix(prefix): p for k, p in pieces.items() if k.startswith(prefix)}

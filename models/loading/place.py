@@ -1,4 +1,4 @@
-"""Where and in which type networks compute."""
+"""Device, dtype and weight format of networks."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and in which type networks compute."""
+    """Device, dtype and weight format of networks."""
 
     device: torch.device
     dtype: torch.dtype
     quantize: str = ""
-    """How the weights of diffusion networks and text encoders are kept (``quantize.FORMATS``); empty: as they are."""
+    """Weight format of diffusion networks and text encoders (``quantize.FORMATS``); empty: unchanged."""
 
     @classmethod
     def of(cls, device: str, dtype: str, quantize: str = "") -> Place:
-        """From a run's settings, e.g. ``cuda:0`` and ``auto``."""
+        """From run settings, e.g. ``cuda:0`` and ``auto``."""
         where = torch.device(device)
         return cls(where, compute_dtype(dtype, where), quantize)
 
 
 def compute_dtype(name: str, device: torch.device) -> torch.dtype:
-    """What to compute in: ``fp32``, ``fp16`` or ``bf16`` as it says.
+    """Compute dtype for ``fp32``, ``fp16``, ``bf16`` or ``auto``.
 
     ``auto``: float32 on the CPU, float16 where a GPU has no bfloat16 of its own, else bfloat16.
     """

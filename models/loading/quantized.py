@@ -1,4 +1,4 @@
-"""Which weights of a safetensors file are quantized, and how. Torch-free: reads the header and the small notes in it.
+"""Quantized weights in safetensors files: formats and scales. Torch-free: reads the header and small tensors.
 
 ComfyUI's files come in two kinds. The older ones have a tensor ``scaled_fp8`` as a mark, and beside each fp8 weight
 ``X.scale_weight`` (and ``X.scale_input``, for kernels that quantize activations too). The newer ones say what each
@@ -26,13 +26,13 @@ _FORMATS: Final = {
     "float8_e5m2": ("F8_E5M2", ("F8_E5M2", "U8")),
     "int8_tensorwise": ("I8", ("I8",)),
 }
-"""ComfyUI's names of the formats that are read -> type of the values, types they may be stored as."""
+"""ComfyUI's format names -> value dtype, stored dtypes."""
 _NVFP4, _GROUP, _TILE = "nvfp4", 16, (128, 4)
-"""Numbers of a row that share a scale; rows and columns of a tile of scales."""
+"""Values of a row that share a scale; rows and columns of a tile of scales."""
 _PACKED: Final = ("F8_E4M3", "F8_E5M2", "I8")
 _SCALES: Final = ("weight_scale", "scale_weight")
 _OF_INPUTS: Final = ("input_scale", "scale_input")
-"""For kernels that quantize activations by a fixed scale: of no use here."""
+"""Fixed activation scales; unused."""
 _MARK, _NOTE, _METADATA = "scaled_fp8", "comfy_quant", "_quantization_metadata"
 _UNDERSTOOD: Final = {
     "format",
@@ -46,12 +46,12 @@ _UNDERSTOOD: Final = {
     "params",
 }
 _BLOCKS: Final = (4, 16, 64, 256)
-"""Sizes of ConvRot's rotation."""
+"""Block sizes of ConvRot's rotation."""
 _MOST_NOTE: Final = 1 << 16
 
 
 def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
-    """All tensors of some files by their stored names; what belongs to a quantized weight goes with the weight."""
+    """All tensors of the files by stored name; weights carry their scales."""
     pieces: dict[str, Piece] = {}
     for header in headers:
         whole = {k: Piece(header.path, k, e.shape, e.dtype, e.begin) for k, e in header.tensors.items()}
@@ -60,7 +60,7 @@ def pieces_of(headers: Iterable[Header]) -> dict[str, Piece]:
 
 
 def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-    """The weights of a file with their scales and rotations; the tensors that only say so are gone.
+    """The weights of a file with scales and rotations; auxiliary tensors are removed.
 
     Raises:
         LoadError: a scale is missing or does not fit, or a layer is stored in a way that is not known.
@@ -84,7 +84,7 @@ def with_scales(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Piece]
 
 
 def _from_metadata(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Any]:
-    """Notes by layer out of the file's metadata, where layers may be named without the prefix of their network."""
+    """Format notes by layer from the file's metadata, where the network's prefix may be missing."""
     if _METADATA not in header.metadata:
         return {}
     notes = {}
@@ -97,7 +97,7 @@ def _from_metadata(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Any
 
 
 def _from_notes(header: Header, left: dict[str, Piece]) -> dict[str, Any]:
-    """Notes by layer out of the tensors for them, which are taken away."""
+    """Format notes by layer from their tensors, which are removed."""
     names = [n for n in left if n.rpartition(".")[2] == _NOTE]
     notes = {}
     with header.path.open("rb") as file:
@@ -121,7 +121,7 @@ def _json(header: Header, name: str, text: str | bytes) -> dict[str, Any]:
 
 
 def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str, Any]) -> None:
-    """Read one layer as its note says."""
+    """Apply the format note of one layer."""
     note = {**(note["params"] if isinstance(note.get("params"), dict) else {}), **note}
     kind, weight = note.get("format"), left.get(f"{layer}.weight")
     where = f"{header.path}: layer `{layer}`"
@@ -147,7 +147,7 @@ def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str
 
 
 def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> None:
-    """Give a weight its scale."""
+    """Attach a scale to a weight."""
     weight, name = left[f"{layer}.weight"], _scale_of(left, layer)
     if not name:
         raise LoadError(_missing(header, layer))
@@ -166,7 +166,7 @@ def _bind(header: Header, left: dict[str, Piece], layer: str, rotate: int) -> No
 
 
 def _bind_blocks(where: str, left: dict[str, Piece], layer: str) -> None:
-    """Give a weight in NVFP4 its scales."""
+    """Attach NVFP4 scales to a weight."""
     weight, scale, outer = (left.get(f"{layer}.{name}") for name in ("weight", "weight_scale", "weight_scale_2"))
     if weight is None or scale is None or outer is None:
         raise LoadError(f"{where} is in NVFP4, which needs `weight`, `weight_scale` and `weight_scale_2`")
@@ -195,7 +195,7 @@ def _bind_blocks(where: str, left: dict[str, Piece], layer: str) -> None:
 
 
 def _settle_tiles(header: Header, left: dict[str, Piece]) -> None:
-    """Let the layers whose shape tells how scales of NVFP4 lie speak for the other layers of a file.
+    """Decide the layout of NVFP4 scales for a whole file from layers whose shapes tell it.
 
     Scales in tiles are filled up to whole tiles; of layers that are whole tiles anyway the shape is the same.
     """

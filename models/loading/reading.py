@@ -1,4 +1,4 @@
-"""Tensors out of files: mapped where they stay as they are, packed where they are quantized, else read and cast."""
+"""Reads tensors from files: memory-mapped if unchanged, packed if quantized, else read and cast."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ DTYPES: Final = {
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
-"""torch's types by safetensors' and GGUF's names."""
+"""torch dtypes by safetensors' and GGUF's names."""
 _NO_RESERVE: Final = 0x4000
-"""MAP_NORESERVE of Linux, which the module mmap names from Python 3.13 on."""
+"""Linux's MAP_NORESERVE, in module mmap from Python 3.13 on."""
 _E2M1_TWICE: Final = torch.tensor([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], dtype=torch.int8)
-"""Twice the values of NVFP4's codes: sign, two bits of exponent, one of mantissa."""
+"""NVFP4 codes (sign, 2 exponent bits, 1 mantissa bit) -> twice their value."""
 _CHUNK: Final = 1 << 20
-"""Bytes that are cast at a time."""
+"""Bytes cast at a time."""
 _ENOUGH, _MUCH = 512, 0.6
-"""So many steps between scales, and so much smaller ones in another order, show that the other order is meant."""
+"""Minimum number of compared scales, and ratio of step sizes, to conclude that scales are stored the other way."""
 
 
 class Reader:
-    """Reads pieces; what it gives may be mapped memory, which outlives it."""
+    """Reads pieces; returned tensors may be memory-mapped and outlive the reader."""
 
     def __init__(self) -> None:
         self._maps: dict[Path, Tensor] = {}
@@ -63,7 +63,7 @@ class Reader:
             file.close()
 
     def dense(self, piece: Piece, dtype: torch.dtype, *, mapped: bool = True) -> Tensor:
-        """The tensor in a float type, unpacked where it is packed; if it is stored just so, mapped or read."""
+        """The tensor in a float dtype, dequantized if packed; mapped or read directly if stored in that dtype."""
         if piece.transposed:
             return self.dense(piece.transpose(), dtype, mapped=False).T.contiguous()
         if piece.dtype in BLOCKS:
@@ -80,7 +80,7 @@ class Reader:
         return self._cast(piece, stored, torch.empty(piece.shape, dtype=dtype))
 
     def passing(self, piece: Piece) -> Iterator[Tensor]:
-        """The rows of a matrix as floats, some at a time, to be quantized; all at once where they are packed."""
+        """Rows of a matrix as floats in chunks, for quantization; a single chunk if packed."""
         if piece.dtype in BLOCKS or piece.scale is not None or piece.transposed:
             yield self.dense(piece, torch.float32, mapped=False)
             return
@@ -92,7 +92,7 @@ class Reader:
                 yield self._read(piece.file, at, min(step, begin + count - at)).view(dtype).view(-1, width)
 
     def packed(self, piece: Piece) -> QWeight | GgufWeight | None:
-        """The matrix as it is packed in the file; None if it is not, or not in rows."""
+        """The packed matrix; None if it is not packed, or not in rows."""
         if len(piece.shape) != 2 or piece.transposed:
             return None
         if piece.dtype == "NVFP4":
@@ -112,7 +112,7 @@ class Reader:
         return QWeight.from_int8(self._typed(piece, mapped=True), self._scale(piece), rotate=piece.rotate or None)
 
     def _nvfp4(self, piece: Piece) -> QWeight:
-        """Twice the values as int8, with a scale for each 16 in a row: exactly what is stored."""
+        """Twice the values as int8 with a scale per 16 values: exactly what is stored."""
         assert piece.scale is not None and piece.outer is not None
         rows, columns = piece.shape
         pairs = self._bytes(piece)
@@ -123,7 +123,7 @@ class Reader:
         return QWeight.from_int8(codes, scales * (self._typed(piece.outer, mapped=False).view(()) / 2))
 
     def _scales(self, piece: Piece) -> Tensor:
-        """The scales of NVFP4 of the whole stored matrix in rows, float32 (at least N, at least K / 16).
+        """NVFP4 scales of the whole stored matrix in rows, float32 (at least N, at least K / 16).
 
         Raises:
             LoadError: they are said to lie in tiles, and look as if they lay in rows.
@@ -148,7 +148,7 @@ class Reader:
         return values.reshape(()) if values.numel() == 1 else values.reshape(-1)
 
     def _cast(self, piece: Piece, stored: torch.dtype, out: Tensor) -> Tensor:
-        """Read and cast a part at a time, so that the tensor is never there twice."""
+        """Read and cast in chunks, to avoid two full copies."""
         flat, done = out.view(-1), 0
         for begin, count in piece.ranges:
             for at in range(begin, begin + count, _CHUNK):
@@ -158,14 +158,14 @@ class Reader:
         return out
 
     def _typed(self, piece: Piece, mapped: bool) -> Tensor:
-        """The values as stored."""
+        """The values in the stored dtype."""
         data, dtype = self._bytes(piece, mapped), DTYPES[piece.dtype]
         if data.storage_offset() % dtype.itemsize:
             data = data.clone()
         return data.view(dtype).view(piece.shape)
 
     def _bytes(self, piece: Piece, mapped: bool = True) -> Tensor:
-        """uint8 [n]: a view of the mapped file, or what was read from it."""
+        """uint8 [n]: a view of the mapped file, or bytes read from it."""
         parts = [self._mapped(piece.file, *r) if mapped else self._read(piece.file, *r) for r in piece.ranges]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -175,7 +175,7 @@ class Reader:
         return self._maps[path][begin : begin + count]
 
     def _read(self, path: Path, begin: int, count: int) -> Tensor:
-        """Read what will be cast or quantized; mapped, it would stay in memory beside the result."""
+        """Read bytes that will be cast or quantized; a mapping would stay in memory beside the result."""
         if path not in self._files:
             self._files[path] = path.open("rb")
         file, data = self._files[path], torch.empty(count, dtype=torch.uint8)
@@ -190,7 +190,7 @@ class Reader:
 
 
 def map_file(path: Path) -> Tensor:
-    """The bytes of a file, mapped: uint8 [size].
+    """Memory-map a file: uint8 [size].
 
     Writing into them changes a copy in memory, never the file. On Linux no memory is set aside for that copy, so that
     a file may be larger than memory and swap.
@@ -203,7 +203,7 @@ def map_file(path: Path) -> Tensor:
 
 
 def _in_rows(plain: Tensor, tiles: Tensor) -> bool:
-    """Whether scales, taken in rows and taken out of tiles (N, G), show that they lie in rows.
+    """Whether scales, read as rows or as tiles (N, G), are stored in rows.
 
     Rows of weights have sizes of their own, so that scales in their right order change little from one to the next.
     Steps from one group of four columns to the next are compared: there the other order goes to another row.
@@ -213,12 +213,12 @@ def _in_rows(plain: Tensor, tiles: Tensor) -> bool:
 
 
 def open_weights(header: Header) -> dict[str, Tensor | PackedWeight]:
-    """Every tensor of a file by its stored name, mapped, and packed where it is: for networks of any kind."""
+    """Every tensor of a file by stored name, memory-mapped and packed if quantized; for any network."""
     pieces = pieces_of([header])
     with Reader() as reader:
         return {name: reader.packed(p) or reader.dense(p, _plain(p)) for name, p in pieces.items()}
 
 
 def _plain(piece: Piece) -> torch.dtype:
-    """The type it is stored in; float32 for blocks that are no rows of a matrix."""
+    """The stored dtype; float32 for blocks that are not rows of a matrix."""
     return DTYPES.get(piece.dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""What a file is that no loader here reads: well-known models by the names of their tensors, and files without weights.
+"""Describes files that no loader reads: well-known models by tensor names, and files without weights.
 
 Torch-free. Names and shapes are facts of the published files. A row is for files that do not run here; nothing that
 runs may match it (tests/models/test_recognise.py).
@@ -21,23 +21,23 @@ _PREFIXES: Final = (
     "transformer.",
     "module.",
 )
-"""What the names of a diffusion network may begin with."""
+"""Possible prefixes of a diffusion network."""
 _YET: Final = "which does not run here (yet)"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A model that is known by some of its tensors."""
+    """A model recognised by some of its tensors."""
 
     title: str
     keys: tuple[str, ...]
-    """Names that are all there; one that begins with ``*`` is a part of some name."""
+    """Names that must all be present; ``*x``: some name contains x."""
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of some of these: an axis and how long it is."""
+    """Tensor -> axis and its length."""
     vague: bool = False
-    """Others have these tensors, too: it counts where no network that runs here has them."""
+    """Others share these tensors: checked only if no supported network matches."""
     says: str = _YET
-    """The rest of the sentence that an error says."""
+    """The rest of the error sentence."""
 
     def fits(self, names: Mapping[str, tuple[int, ...]]) -> bool:
         for key in self.keys:
@@ -184,11 +184,11 @@ KNOWN: Final = (
     Known("an upscaler (Real-ESRGAN compact)", ("body.0.weight", "body.1.weight", "body.2.weight"), says=_UPSCALER),
     Known("an upscaler (SPAN)", ("conv_1.sk.weight",), says=_UPSCALER),
 )
-"""The first that fits counts."""
+"""The first match counts."""
 
 
 def recognise(tensors: Mapping[str, tuple[int, ...]], runs: Collection[str] = (), *, vague: bool = True) -> str:
-    """What a file is that does not run here, as the rest of a sentence; empty if it is not known.
+    """Describe an unsupported file as the rest of a sentence; empty if unknown.
 
     Args:
         tensors: Shapes by name.
@@ -229,7 +229,7 @@ _PICKLES: Final = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
 
 def no_weights(path: Path) -> str:
-    """What a file is that is neither safetensors nor GGUF, as the rest of a sentence; empty if that cannot be said."""
+    """Describe a file that is neither safetensors nor GGUF, as the rest of a sentence; empty if unknown."""
     with path.open("rb") as file:
         start = file.read(64)
     if not start:
@@ -246,7 +246,7 @@ def no_weights(path: Path) -> str:
 
 
 def _holds_pickle(path: Path) -> bool:
-    """Whether a ZIP archive is one of torch's; what cannot be opened is taken for one."""
+    """Whether a ZIP archive was written by torch; true if it cannot be opened."""
     try:
         with ZipFile(path) as archive:
             return any(name.endswith(".pkl") for name in archive.namelist())

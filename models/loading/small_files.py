@@ -1,4 +1,4 @@
-"""The files beside weights: configs and tokenizers, checked before a library reads them. Torch-free."""
+"""Configs and tokenizers beside weights, checked before a library reads them. Torch-free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def opened(subject: str, place: Path, make: Callable[[], R]) -> R:
-    """What a library makes of files.
+    """Open files with a library; its errors become a LoadError.
 
     Args:
         subject: Name of the object in the error.
@@ -38,7 +38,7 @@ def _short(error: Exception) -> str:
 
 
 def check_files(files: Iterable[Path]) -> list[Path]:
-    """These files, after those that are JSON were read.
+    """These files, after parsing the JSON files among them.
 
     Raises:
         LoadError: some are broken; names each.
@@ -56,7 +56,7 @@ def check_files(files: Iterable[Path]) -> list[Path]:
 
 @lru_cache(maxsize=256)
 def _problem(file: Path, _size: int, _changed: int) -> str:
-    """What is wrong with a JSON file, as a sentence; empty if nothing is seen."""
+    """What is wrong with a JSON file, as a sentence; empty if nothing."""
     try:
         value = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as e:
@@ -108,4 +108,4 @@ _FIELDS: Final[Mapping[str, Mapping[str, Callable[[Any], bool]]]] = {
     "chat_template.json": {"chat_template": _are_templates},
     "config.json": {"architectures": lambda value: value is None or isinstance(value, list), "model_type": _is_text},
 }
-"""What some fields of files must be."""
+"""Expected types of fields by file."""

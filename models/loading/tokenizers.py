@@ -1,4 +1,4 @@
-"""Where tokenizers lie: in the weights' own file, beside it, or elsewhere. Torch-free to import."""
+"""Finds tokenizers: inside the weight file, in the same folder, or elsewhere. Torch-free to import."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _REPOS = {
     "t5": (("google/t5-v1_1-xxl", ""), ("google/t5-v1_1-base", ""), ("google/t5-v1_1-small", "")),
     "umt5": (("google/umt5-xxl", ""), ("google/umt5-base", ""), ("google/umt5-small", "")),
 }
-"""Hub repositories with the right vocabulary, and the folder in them."""
+"""Hub repositories with the right vocabulary, and the subfolder."""
 
 
 _SPIECE: Final = "spiece_model"
-"""The tensor by which ComfyUI's files of T5 and UMT5 carry their SentencePiece model, as bytes."""
+"""Tensor with the SentencePiece model in ComfyUI's T5 and UMT5 files, as bytes."""
 
 
 def find_tokenizer(family: TextFamily, facts: EncoderFacts, weights: Path) -> Path:
-    """An encoder's tokenizer: the file of its weights, where that holds one, else a folder.
+    """The tokenizer of an encoder: its weight file if that contains one, else a folder.
 
     The folder lies beside the weights, in the model folders, or in the local hub cache.
 
@@ -56,7 +56,7 @@ def find_tokenizer(family: TextFamily, facts: EncoderFacts, weights: Path) -> Pa
 
 
 def tokenizer_files(place: Path) -> list[Path]:
-    """The files of a tokenizer that :func:`find_tokenizer` gave.
+    """The files of a tokenizer from :func:`find_tokenizer`.
 
     Raises:
         LoadError: some are broken JSON.
@@ -65,7 +65,7 @@ def tokenizer_files(place: Path) -> list[Path]:
 
 
 def load_tokenizer(place: Path, kind: str) -> Any:
-    """A fast tokenizer of transformers from a folder that holds its files, or from a file of weights that holds it.
+    """A fast tokenizer of transformers from a folder, or from a weight file that contains one.
 
     Raises:
         LoadError: it cannot be opened.
@@ -87,12 +87,12 @@ def _load(place: Path, kind: str) -> Any:
 
 
 def carries_spiece(path: Path) -> bool:
-    """Whether a file of weights holds a SentencePiece model."""
+    """Whether a weight file holds a SentencePiece model."""
     return path.is_file() and _SPIECE in read_header(path).tensors
 
 
 def spiece_bytes(path: Path) -> bytes:
-    """That model.
+    """The SentencePiece model of a weight file.
 
     Raises:
         LoadError: it is stored as something else than bytes.
@@ -106,7 +106,7 @@ def spiece_bytes(path: Path) -> bytes:
 
 
 def _of_spiece(origin: Path, model: bytes) -> Any:
-    """T5's fast tokenizer of a SentencePiece model.
+    """T5's fast tokenizer for a SentencePiece model.
 
     transformers leaves out that unknown characters become bytes, where the model says so.
     """

@@ -1,4 +1,4 @@
-"""Networks of transformers: empty ones, the names that older files have, tied tensors, and buffers that no file holds.
+"""Networks of transformers: creation, legacy names, tied tensors, and computed buffers.
 
 transformers itself would make up what is missing and drop what has no place.
 """
@@ -24,11 +24,11 @@ from .pieces import Piece
 from .reading import Reader
 
 _COMPUTED: Final = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
-"""Buffers that older files hold and newer networks compute."""
+"""Buffers in older files that newer networks compute."""
 
 
 def empty_network(cls: Any, config: Any, dtype: torch.dtype) -> Any:
-    """A network of transformers without memory for its weights."""
+    """A transformers network without memory for its weights."""
     for part in (config, *(getattr(config, key, None) for key in config.sub_configs)):
         if part is not None:
             part.dtype = dtype
@@ -38,20 +38,20 @@ def empty_network(cls: Any, config: Any, dtype: torch.dtype) -> Any:
 
 @dataclass(eq=False)
 class _Joined:
-    """Stored tensors that together make some tensors of a network, e.g. the matrices of each expert."""
+    """Stored tensors that are merged into tensors of a network, e.g. the matrices of all experts."""
 
     network: Any
     converter: Any
-    """Of transformers."""
+    """A weight converter of transformers."""
     target: str
-    """First of what is made."""
+    """First tensor it produces."""
     parts: dict[str, list[tuple[str, Piece]]] = field(default_factory=dict)
-    """Names and pieces by the converter's pattern that they match, in order."""
+    """Names and pieces by the converter's pattern, in order."""
     ready: dict[str, Tensor] = field(default_factory=dict)
-    """What was made and has not been taken yet."""
+    """Results that were not taken yet."""
 
     def convert(self, read: Callable[[Piece], Tensor]) -> dict[str, Tensor]:
-        """All that is made, by name."""
+        """All results by name."""
         converter = deepcopy(self.converter)
         for pattern, parts in self.parts.items():
             for name, piece in parts:
@@ -69,14 +69,14 @@ class _Joined:
         return [name for parts in self.parts.values() for name, _ in parts]
 
     def gaps(self) -> list[str]:
-        """Names that are missing between numbered ones, e.g. of an expert: those behind would move up."""
+        """Missing numbers in a sequence, e.g. of experts, which would shift later ones."""
         numbered = [_numbered([name.split(".") for name, _ in parts]) for parts in self.parts.values()]
         count = 1 + max((max(numbers) for _, numbers in numbered if numbers), default=-1)
         return [pattern.format(i) for pattern, numbers in numbered if numbers for i in range(count) if i not in numbers]
 
 
 def _numbered(names: list[list[str]]) -> tuple[str, set[int]]:
-    """The number in which names differ: a pattern with ``{}`` in its place, and its values; empty if there is none."""
+    """The component in which numbered names differ: a pattern with ``{}``, and its values; empty without one."""
     first = names[0]
     for place, text in enumerate(first):
         values = {name[place] for name in names}
@@ -87,7 +87,7 @@ def _numbered(names: list[list[str]]) -> tuple[str, set[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """One tensor of those that a :class:`_Joined` makes."""
+    """One result of a :class:`_Joined`."""
 
     source: _Joined
     name: str
@@ -104,7 +104,7 @@ class _Taken:
 
 
 def fill_network(network: Any, pieces: Mapping[str, Piece], how: Filling) -> Packed:
-    """Give an empty network of transformers all its tensors but for packed weights, which are returned.
+    """Fill an empty transformers network except for packed weights, which are returned.
 
     Args:
         network: On the meta device.
@@ -120,7 +120,7 @@ def fill_network(network: Any, pieces: Mapping[str, Piece], how: Filling) -> Pac
 def fill_named(
     network: Any, stored: Mapping[str, Stored], missing: Sequence[str], surplus: Sequence[str], how: Filling
 ) -> Packed:
-    """The same for tensors that are named as in the network.
+    """Like :func:`fill_network`, for tensors named as in the network.
 
     Args:
         network: On the meta device.
@@ -139,7 +139,7 @@ def fill_named(
 
 
 def _renamed(network: Any, pieces: Mapping[str, Piece], how: Filling) -> tuple[dict[str, Stored], list[str], list[str]]:
-    """The tensors of files by the names of the network, and the names that are missing or have no place."""
+    """Stored tensors by the network's names, and missing and unknown names."""
     from transformers.conversion_mapping import get_model_conversion_mapping
 
     with LOCK:
@@ -184,7 +184,7 @@ def _targets(
 
 
 def _outcome(group: _Joined, how: Filling) -> dict[str, Stored]:
-    """What a group of stored tensors makes; tried on tensors without memory."""
+    """The results of merging stored tensors, tried without memory."""
     try:
         tensors = group.convert(lambda piece: torch.empty(piece.shape, device="meta"))
     except (ValueError, RuntimeError, IndexError) as e:
@@ -193,7 +193,7 @@ def _outcome(group: _Joined, how: Filling) -> dict[str, Stored]:
 
 
 def _ignored(network: Any) -> re.Pattern[str] | None:
-    """Names that transformers leaves out of this network on purpose, e.g. of layers for speculative decoding."""
+    """Names that transformers ignores for this network, e.g. layers for speculative decoding."""
     buffers = [name for name, _ in network.named_buffers()]
     computed = [p for p in _COMPUTED if any(re.search(p, name) for name in buffers)]
     patterns = [*(network._keys_to_ignore_on_load_unexpected or ()), *computed]
@@ -201,7 +201,7 @@ def _ignored(network: Any) -> re.Pattern[str] | None:
 
 
 def _dtypes(network: Any, dtype: torch.dtype) -> Callable[[str, Tensor], torch.dtype]:
-    """The dtype of each tensor: that of the empty network, or float32 where the class insists on it."""
+    """Dtype of each tensor: the empty network's, or float32 where the class requires it."""
     from transformers.core_model_loading import build_glob_alternation
 
     plan = network._get_dtype_plan(dtype)
@@ -214,7 +214,7 @@ def _dtypes(network: Any, dtype: torch.dtype) -> Callable[[str, Tensor], torch.d
 
 
 def _shared(network: Any, stored: Mapping[str, Stored]) -> set[str]:
-    """Names that files need not have because another name shares their tensor; one of those that share is left."""
+    """Names that files may omit because a tied name shares the tensor; one name of each group remains required."""
     names = set()
     for target, source in network.all_tied_weights_keys.items():
         if target not in stored:
@@ -225,7 +225,7 @@ def _shared(network: Any, stored: Mapping[str, Stored]) -> set[str]:
 
 
 def _tie(network: Any, stored: Mapping[str, Stored], packed: Packed, how: Filling) -> None:
-    """Let names that are tied share one tensor, unless the files have two that differ."""
+    """Tie tensors of the network unless the files have two different ones."""
     for target, source in list(network.all_tied_weights_keys.items()):
         if target in stored and source in stored and _differ(network, target, source):
             network.all_tied_weights_keys.pop(target)
@@ -235,7 +235,7 @@ def _tie(network: Any, stored: Mapping[str, Stored], packed: Packed, how: Fillin
 
 
 def _differ(network: Any, first: str, second: str) -> bool:
-    """Whether two tensors of a network differ, or are not both plain."""
+    """Whether two tensors of a network differ, or one of them is packed."""
     a, b = (_value(network, name) for name in (first, second))
     both = isinstance(a, Tensor) and isinstance(b, Tensor)
     return not both or bool(a.is_meta or b.is_meta or not torch.equal(a, b))
@@ -247,7 +247,7 @@ def _value(network: Any, name: str) -> Any:
 
 
 def _share(network: Any, source: str, other: str, packed: Packed, how: Filling) -> None:
-    """Let a tensor have a second name; a linear layer with that name may be quantized while an embedding stays."""
+    """Give a tensor a second name; a linear layer may be quantized while the embedding it is tied to stays plain."""
     weight, (layer, leaf) = _value(network, source), owner(network, other)
     path = other.removesuffix(f".{leaf}")
     if not isinstance(weight, Tensor):

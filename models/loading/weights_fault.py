@@ -1,4 +1,4 @@
-"""Whether a file of tensors can be read, looked at before anything runs. Torch-free."""
+"""Whether a tensor file is readable, checked before anything runs. Torch-free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .headers import read_header
 
 
 def weights_fault(path: Path) -> str:
-    """Why a file cannot be read as safetensors, from its header; empty if nothing speaks against it."""
+    """Why a file is not valid safetensors, from its header; empty if it is."""
     if path.suffix.lower() in (".pth", ".pt", ".ckpt", ".bin"):
         return f"{path.name} is a pickle, which may run code when it is read: get the .safetensors file of it"
     with path.open("rb") as file:

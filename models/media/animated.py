@@ -1,4 +1,4 @@
-"""Clips to animated pictures: GIF and WebP, through Pillow, with the graph in their texts.
+"""Writes videos as animated GIF or WebP through Pillow, with the graph as metadata.
 
 Each frame is handed to Pillow when it is asked for. GIF keeps 256 colours a frame and times in hundredths of a second,
 WebP times in thousandths: where the rate does not fit, frame k begins at the nearest such time to k / fps, so
@@ -20,17 +20,17 @@ from .levels import levels
 from .video import Video
 
 UNITS: Final = {"gif": 10, "webp": 1}
-"""Milliseconds in which times are kept."""
+"""Time resolution in milliseconds."""
 
 
 def times(count: int, fps: Fraction, unit: int) -> list[int]:
-    """How long each frame is shown, in milliseconds, in multiples of ``unit``, at least one."""
+    """Duration of each frame in milliseconds, a multiple of ``unit``, at least one."""
     places = [round(i / fps * 1000 / unit) for i in range(count + 1)]
     return [max(1, b - a) * unit for a, b in pairwise(places)]
 
 
 def write_animation(path: Path, video: Video, kind: str, texts: Mapping[str, str], **options: Any) -> list[int]:
-    """Write a video as ``gif`` or ``webp``; gives the frames that held NaN, which are black in the file.
+    """Write a video as ``gif`` or ``webp``; returns the numbers of frames with NaN, which are black in the file.
 
     Args:
         path: The file to write.
@@ -59,7 +59,7 @@ def write_animation(path: Path, video: Video, kind: str, texts: Mapping[str, str
 
 
 def _animation_of_one(still: bytes, size: tuple[int, int], milliseconds: int) -> bytes:
-    """A WebP of one picture as an animation, which says how long it is shown (WebP container specification)."""
+    """A single-image WebP as an animation with a frame duration (WebP container specification)."""
     parts: dict[bytes, bytes] = {}
     at = 12
     while at < len(still):

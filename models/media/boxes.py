@@ -1,4 +1,4 @@
-"""Bounding boxes in pixels: read from JSON, written as elements of a prompt, drawn.
+"""Bounding boxes in pixels: read from JSON, written as prompt elements, drawn.
 
 A box is ``{"x", "y", "width", "height"}`` in pixels with optional ``metadata`` (type ``obj`` or ``text``, text, desc,
 palette). An element is what language models write, with a bbox of [top, left, bottom, right] in thousandths.
@@ -25,29 +25,29 @@ _LONGEST: Final = 1024
 """Pixels of the longer side of a preview."""
 _GRAY: Final = (140, 140, 140)
 _COLOURS: Final = ((220, 50, 47), (133, 153, 0), (38, 139, 210), (203, 75, 22), (108, 113, 196), (42, 161, 152))
-"""Of boxes with labels, one a label."""
+"""Colours by label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle in pixels, and what it holds."""
+    """A rectangle in pixels with its content."""
 
     x: float
     y: float
     width: float
     height: float
     text: str | None = None
-    """Text that is written there; None for a thing."""
+    """Text to render; None for objects."""
     desc: str = ""
     palette: tuple[str, ...] = ()
     """Colours as #rrggbb."""
 
     def pixels(self) -> dict[str, int]:
-        """The rectangle as it travels on a BOUNDING_BOX wire."""
+        """The box as a BOUNDING_BOX value."""
         return {name: round(getattr(self, name)) for name in _SIDES}
 
     def element(self, width: int, height: int) -> dict[str, Any]:
-        """As an element of a prompt for an image of this size."""
+        """The box as a prompt element for an image of this size."""
 
         def place(value: float, side: int) -> int:
             return min(1000, max(0, round(1000 * value / side)))
@@ -117,7 +117,7 @@ def _numbers(values: Any, count: int) -> list[float]:
 
 
 def _colours(palette: Any) -> Iterator[str]:
-    """The colours of a palette that can be read, as #rrggbb."""
+    """The valid colours of a palette, as #rrggbb."""
     for colour in palette if isinstance(palette, list | tuple) else ():
         if isinstance(colour, str) and (match := re.fullmatch(r"#?([0-9a-fA-F]{6}|[0-9a-fA-F]{3})", colour.strip())):
             digits = match[1] if len(match[1]) == 6 else "".join(2 * digit for digit in match[1])
@@ -125,7 +125,7 @@ def _colours(palette: Any) -> Iterator[str]:
 
 
 def preview(boxes: Sequence[Box], width: int, height: int, background: Image | None = None) -> Image:
-    """Boxes with their numbers and descriptions, on a dark image of at most 1024 pixels a side.
+    """Boxes with numbers and descriptions, on a dark image of at most 1024 pixels a side.
 
     Args:
         boxes: In pixels of ``width`` x ``height``.
@@ -154,7 +154,7 @@ def preview(boxes: Sequence[Box], width: int, height: int, background: Image | N
 
 
 def drawn(image: Image, boxes: Sequence[Mapping[str, Any]]) -> Image:
-    """An image with boxes of a detector: their frames, and label and score where they have them."""
+    """An image with detected boxes, labels and scores."""
     from PIL import ImageDraw, ImageFont
 
     canvas, font = image.copy(), ImageFont.load_default(max(10, image.height // 48))

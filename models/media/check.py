@@ -1,4 +1,4 @@
-"""Whether a file can be loaded as a picture, video or sound, told from its header before anything runs. No torch.
+"""Whether a file can be loaded as an image, video or sound, from its header before anything runs. No torch.
 
 Each check gives a sentence on what is wrong, or nothing. What only decoding can tell is found in the run.
 """
@@ -19,14 +19,14 @@ PICTURE_KINDS: Final = "PNG, JPEG, WebP, GIF, TIFF, BMP, AVIF or EXR"
 _VIDEO_KINDS: Final = "MP4, MOV, WebM, Matroska, AVI, or an animated GIF, WebP or PNG"
 _SOUND_KINDS: Final = "WAV, FLAC, MP3, Ogg, Opus, AAC, or a video with sound"
 BYTES_A_PIXEL: Final = 20
-"""Memory that reading a picture takes; 16 of them are the result."""
+"""Memory for reading an image; 16 of them are the result."""
 BYTES_A_FRAME_PIXEL: Final = 12
-"""Memory of a pixel of a video's frames."""
+"""Memory per pixel of a video's frames."""
 _BYTES_A_SAMPLE: Final = 8
-"""Memory that reading sound takes a sample: its pieces, and then the whole."""
+"""Memory per sample for reading sound: the chunks, then the whole."""
 _ANIMATIONS: Final = ("PNG", "WebP", "GIF")
 COVER: Final = 0x400
-"""Disposition of a stream that is one picture beside the sound (AV_DISPOSITION_ATTACHED_PIC)."""
+"""Disposition of a stream that holds cover art (AV_DISPOSITION_ATTACHED_PIC)."""
 _KINDS: Final = {
     b"\x89PNG": "a PNG picture", b"\xff\xd8\xff": "a JPEG picture", b"GIF8": "a GIF picture", b"BM": "a BMP picture",
     b"II*\0": "a TIFF picture", b"MM\0*": "a TIFF picture", b"8BPS": "a Photoshop file", b"%PDF": "a PDF file",
@@ -39,7 +39,7 @@ _KINDS: Final = {
 
 
 def picture_fault(path: Path) -> str:
-    """Why a file cannot be loaded as a picture, from its header; empty if nothing speaks against it."""
+    """Why a file cannot be loaded as an image, from its header; empty if it looks fine."""
     if not path.is_file():
         return f"{path.name} is no regular file"
     header, kind = _look(path)
@@ -49,7 +49,7 @@ def picture_fault(path: Path) -> str:
 
 
 def animation_fault(path: Path) -> str | None:
-    """The fault of a picture that is loaded as a video, empty if it has none; None if the file is no such picture."""
+    """Why an image cannot be loaded as a video; empty if it can, None if the file is not an animated image format."""
     header, _ = _look(path)
     if header is None or header.kind not in _ANIMATIONS:
         return None
@@ -57,7 +57,7 @@ def animation_fault(path: Path) -> str | None:
 
 
 def video_fault(path: Path) -> str:
-    """Why a file cannot be loaded as a video, from its header; empty if nothing speaks against it."""
+    """Why a file cannot be loaded as a video, from its header; empty if it looks fine."""
     if not path.is_file():
         return f"{path.name} is no regular file"
     if (fault := animation_fault(path)) is not None:
@@ -73,7 +73,7 @@ def video_fault(path: Path) -> str:
 
 
 def sound_fault(path: Path) -> str:
-    """Why a file cannot be loaded as sound, from its header; empty if nothing speaks against it."""
+    """Why a file cannot be loaded as sound, from its header; empty if it looks fine."""
     if not path.is_file():
         return f"{path.name} is no regular file"
     _, kind = _look(path)
@@ -87,16 +87,16 @@ def sound_fault(path: Path) -> str:
 
 
 class VideoSize(NamedTuple):
-    """Of the frames of a video file."""
+    """Frame size and count of a video file."""
 
     frames: int
-    """As the file says or its length tells; about."""
+    """Estimated from the header or the duration."""
     width: int
     height: int
 
 
 def video_size(path: Path) -> VideoSize | None:
-    """How many frames a video file has and how large they are, from its header; None if that cannot be told."""
+    """Frame count and size of a video file from its header; None if unknown."""
     header, _ = _look(path)
     if header is not None:
         return VideoSize(header.frames, header.width, header.height)
@@ -107,7 +107,7 @@ def video_size(path: Path) -> VideoSize | None:
 
 
 def frames_fault(count: int, width: int, height: int, channels: int = 3) -> str:
-    """Why frames cannot be in memory all at once; empty if they can."""
+    """Why frames do not fit into memory; empty if they do."""
     needed, memory = BYTES_A_FRAME_PIXEL * channels // 3 * count * width * height, total_memory()
     if needed <= memory:
         return ""
@@ -118,7 +118,7 @@ def frames_fault(count: int, width: int, height: int, channels: int = 3) -> str:
 
 
 def _look(path: Path) -> tuple[Header | None, str]:
-    """The header of a picture, and in words what kind of file it is."""
+    """The header of an image, and the kind of file in words."""
     with path.open("rb") as file:
         source = Source(file)
         head = source.read(0, min(64, source.size))
@@ -145,7 +145,7 @@ def _header_fault(path: Path, header: Header) -> str:
 
 
 def _size_fault(path: Path, header: Header) -> str:
-    """That a picture is larger than the limit or the memory."""
+    """Why an image is larger than the limit or the memory; empty if it is not."""
     pixels = header.width * header.height * header.frames
     if pixels > PICTURE_PIXELS:
         count = f"{header.frames} times " if header.frames > 1 else ""
@@ -167,7 +167,7 @@ def _memory_fault(path: Path, needed: int) -> str:
 
 
 def _container_size(path: Path) -> VideoSize | None:
-    """The size of the first moving pictures of a container; None if it has none.
+    """Frame size of a container's first video stream; None without one.
 
     Raises:
         ValueError: it cannot be opened.
@@ -186,7 +186,7 @@ def _container_size(path: Path) -> VideoSize | None:
 
 
 def _samples(path: Path) -> int | None:
-    """About how many samples the first sound of a file has, all channels together; None without sound.
+    """Approximate number of samples in the first audio stream, all channels together; None without one.
 
     Raises:
         ValueError: it cannot be opened.
@@ -203,5 +203,5 @@ def _samples(path: Path) -> int | None:
 
 
 def _seconds(container: Any) -> float:
-    """The length that a container says; 0 if it says none."""
+    """Duration stated by a container; 0 if it states none."""
     return max(0.0, (container.duration or 0) / 1e6)

@@ -1,4 +1,4 @@
-"""Give images the colors of others: in CIE L*a*b* by mean and deviation or covariance, or by histograms.
+"""Transfer colours between images in CIE L*a*b*: mean and deviation, covariance, or histograms.
 
 Reinhard et al. 2001, "Color Transfer between Images": each channel gets the mean and deviation of the reference. Pitie
 and Kokaram 2007, "The linear Monge-Kantorovitch linear colour mapping": the one linear map that gives the reference's
@@ -45,7 +45,7 @@ def from_lab(lab: Tensor) -> Tensor:
 
 
 def matched(images: Tensor, reference: Tensor, method: Method, source: Tensor | None, strength: float) -> Tensor:
-    """Images [B, H, W, 3] with the colors of others.
+    """Images [B, H, W, 3] with the colours of reference images.
 
     Args:
         images: In 0..1.
@@ -68,7 +68,7 @@ def matched(images: Tensor, reference: Tensor, method: Method, source: Tensor | 
 
 
 def _by_moments(lab: Tensor, own: Tensor, wanted: Tensor, *, linear: bool) -> Tensor:
-    """L*a*b* colors moved so that statistics of ``own`` become those of ``wanted``."""
+    """Move L*a*b* colours so that the statistics of ``own`` become those of ``wanted``."""
     own, wanted = own.reshape(-1, 3), wanted.reshape(-1, 3)
     before, after = own.mean(0), wanted.mean(0)
     if not linear:
@@ -80,14 +80,14 @@ def _by_moments(lab: Tensor, own: Tensor, wanted: Tensor, *, linear: bool) -> Te
 
 
 def _root(matrix: Tensor, power: float = 0.5) -> Tensor:
-    """A power of a symmetric matrix whose eigenvalues are not negative."""
+    """A power of a positive semidefinite matrix."""
     values, vectors = torch.linalg.eigh(matrix)
     root: Tensor = (vectors * values.clamp_min(_LEAST**2) ** power) @ vectors.mT
     return root
 
 
 def _by_histogram(image: Tensor, own: Tensor, wanted: Tensor) -> Tensor:
-    """Each channel of an image by the table of levels that brings ``own`` to ``wanted``."""
+    """Map each channel through the table of levels that takes ``own`` to ``wanted``."""
     levels = (image * (_LEVELS - 1)).long().clamp(0, _LEVELS - 1)
     channels = []
     for c in range(3):
@@ -98,6 +98,6 @@ def _by_histogram(image: Tensor, own: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _share_below(channel: Tensor) -> Tensor:
-    """The share of values up to each level."""
+    """Cumulative share of values up to each level."""
     levels = (channel * (_LEVELS - 1)).long().clamp(0, _LEVELS - 1)
     return torch.bincount(levels.flatten(), minlength=_LEVELS).cumsum(0).double() / levels.numel()

@@ -1,4 +1,4 @@
-"""Pictures as an encoder of videos leaves them."""
+"""Simulates video compression artifacts in images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .encoders import x264_options
 
 
 def as_frame(picture: Tensor, crf: int) -> Tensor:
-    """A picture [H, W, 3] in 0..1 of even sides, as the one frame of an h264 video with this quantizer (0 to 51)."""
+    """An image [H, W, 3] in 0..1 of even sides, encoded and decoded as one h264 frame with this quantizer (0 to 51)."""
     height, width = picture.shape[:2]
     buffer, options = BytesIO(), {"crf": str(crf), "preset": "veryfast", **x264_options()}
     with av.open(buffer, "w", format="mp4") as container:

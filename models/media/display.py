@@ -1,4 +1,4 @@
-"""What a video file says of how its pixels are shown: turns and mirrors, margins to cut off, what is not done."""
+"""Display metadata of video files: rotation, mirroring, cropping, and what is not applied."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CROPS: Final = {b"\x54\xcc": 0, b"\x54\xbb": 1, b"\x54\xdd": 2, b"\x54\xaa": 3}
 _SAMPLE_ENTRY: Final = 78
 """Bytes of a video sample entry before its boxes (ISO 14496-12, 12.1.3)."""
 _HDR: Final = {16: "PQ", 18: "HLG"}
-"""Transfer characteristics (ITU-T H.273) of pictures that are brighter than a screen's white."""
+"""HDR transfer characteristics (ITU-T H.273)."""
 _SLANT: Final = 0.01
-"""The sine of the least angle that counts as one."""
+"""Sine of the smallest rotation that counts as one."""
 
 
 class Margins(NamedTuple):
-    """Pixels at the edges that are not shown."""
+    """Pixels to crop at the edges."""
 
     left: int = 0
     top: int = 0
@@ -30,7 +30,7 @@ class Margins(NamedTuple):
 
 
 def margins(path: Path, width: int, height: int) -> Margins:
-    """What MP4's clean aperture or Matroska's PixelCrop cuts off a picture of a size."""
+    """The crop by MP4's clean aperture or Matroska's PixelCrop for frames of a size."""
     with path.open("rb") as file:
         source = Source(file)
         whole = Part(b"", 0, source.size)
@@ -50,7 +50,7 @@ def _pixel_crop(source: Source, whole: Part) -> Margins:
 
 
 def _clean_aperture(source: Source, whole: Part, width: int, height: int) -> Margins:
-    """The clap box of the first video track: width, height and offset of the middle, as fractions."""
+    """The clap box of the first video track: width, height and centre offset, as fractions."""
     for entries in inside(boxes, source, whole, b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd"):
         for entry in boxes(source, entries.start + 8, entries.stop):
             for box in boxes(source, entry.start + _SAMPLE_ENTRY, entry.stop):
@@ -68,7 +68,7 @@ def _margins_of_clap(clap: tuple[int, ...], width: int, height: int) -> Margins:
 
 
 def orientation(frame: Any) -> tuple[int, str]:
-    """EXIF's number (1 to 8) for how a decoded frame is made upright, and what of the file's wish is not done.
+    """EXIF orientation (1 to 8) for a decoded frame, and a warning if the file's rotation cannot be applied.
 
     The display matrix maps a stored pixel (p, q) to (a p + c q + x, b p + d q + y), q and y counted downwards.
     """
@@ -87,7 +87,7 @@ def orientation(frame: Any) -> tuple[int, str]:
 
 
 def not_applied(stream: Any, frame: Any, sounds: int) -> Iterator[str]:
-    """Sentences on what else a file says of its pictures and sound, which is not done."""
+    """Sentences on display and sound metadata that is not applied."""
     ratio = stream.sample_aspect_ratio
     if ratio and ratio > 0 and ratio != 1:
         yield (
@@ -105,7 +105,7 @@ def not_applied(stream: Any, frame: Any, sounds: int) -> Iterator[str]:
 
 
 def _side_data(frame: Any, name: str) -> bytes | None:
-    """What a decoded frame carries of a kind; kinds that PyAV does not know are passed over."""
+    """Side data of a kind on a decoded frame; None for kinds unknown to PyAV."""
     for side in frame.side_data:
         try:
             if side.type.name == name:

@@ -1,4 +1,4 @@
-"""Settings with which an encoder gives the same bytes for the same frames: in every process, on any number of cores.
+"""Encoder settings that give the same bytes for the same frames in every process, on any number of cores.
 
 x264 and x265 give other results with another number of threads, so theirs is fixed; the others (SVT-AV1, libvpx,
 ProRes, FFV1, APNG) do not. Three faults of the libraries are kept away from (measured with those in PyAV 18.1):
@@ -19,7 +19,7 @@ from .formats import Codec
 
 
 def options_of(codec: Codec, width: int, height: int) -> dict[str, str]:
-    """Options of the encoder for pictures of a size."""
+    """Encoder options for frames of a size."""
     options = dict(codec.options)
     if codec.encoder == "libx264":
         options |= x264_options()
@@ -29,13 +29,13 @@ def options_of(codec: Codec, width: int, height: int) -> dict[str, str]:
 
 
 def fix_threads(context: Any, codec: Codec) -> None:
-    """Give a codec context of PyAV a number of threads that does not depend on the machine, where that matters."""
+    """Fix the number of threads of a PyAV codec context where results depend on it."""
     if codec.threads:
         context.thread_count, context.thread_type = codec.threads, "FRAME"
 
 
 def x264_options() -> dict[str, str]:
-    """Options that keep x264 from AVX-512; none on other processors than x86, where x264 does not know the names."""
+    """Options that keep x264 from AVX-512; none on processors other than x86, where x264 does not know the names."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return {}
     avx2 = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
@@ -43,7 +43,7 @@ def x264_options() -> dict[str, str]:
 
 
 def _x265_params(width: int, height: int) -> str:
-    """Parameters of x265: no text about the machine in the file; at least two coding units along each side."""
+    """Parameters of x265: no machine information in the file; at least two coding units along each side."""
     least = min(width, height)
     unit = next((size for size in (64, 32, 16) if size < least), 16)
     params = f"log-level=none:info=0:ctu={unit}"

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"v/1\x01"
 BT2020: Final = (0.708, 0.292, 0.17, 0.797, 0.131, 0.046, 0.3127, 0.329)
-"""Places of red, green, blue and white in CIE 1931 of ITU-R BT.2020, x and y of each."""
+"""Chromaticities (CIE 1931 x, y) of red, green, blue and white of ITU-R BT.2020."""
 _BLOCK: Final = 16
 _FLOAT, _ZIP, _INCREASING = 2, 3, 0
-"""Type of samples, kind of packing, order of lines."""
+"""Sample type, compression, line order."""
 _NAMES: Final = {1: "Y", 3: "RGB", 4: "RGBA"}
 
 
 def to_exr(pixels: Floats, texts: Mapping[str, str] | None = None, chromaticities: Sequence[float] = ()) -> bytes:
-    """An image [H, W, 1, 3 or 4] of linear light as an EXR file.
+    """An image [H, W, 1, 3 or 4] in linear light as an EXR file.
 
     Args:
         pixels: float32; alpha must be multiplied into the colors already.
@@ -60,7 +60,7 @@ def to_exr(pixels: Floats, texts: Mapping[str, str] | None = None, chromaticitie
 
 
 def _block(lines: Floats, top: int) -> bytes:
-    """Lines [n, W, C] with their number and packed size; what packing makes larger is stored as it is."""
+    """Lines [n, W, C] with number and compressed size; stored raw if compression makes them larger."""
     raw = np.ascontiguousarray(lines.swapaxes(1, 2)).astype("<f4").tobytes()
     data = np.frombuffer(raw, np.uint8)
     parted = np.concatenate([data[::2], data[1::2]])
@@ -71,7 +71,7 @@ def _block(lines: Floats, top: int) -> bytes:
 
 
 def read_exr(path: str) -> Floats:
-    """The colors [H, W, 1, 3 or 4] of an EXR file as they are stored, float32.
+    """The colours [H, W, 1, 3 or 4] of an EXR file as stored, float32.
 
     Raises:
         ValueError: it cannot be decoded.

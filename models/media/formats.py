@@ -1,4 +1,4 @@
-"""Which kinds of files videos are written to, and which codecs each may hold. Torch-free."""
+"""Video file formats and the codecs each may hold. Torch-free."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ PICTURES: Final = ("gif", "webp", "apng", "png")
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How an encoder of ffmpeg is used."""
+    """Settings of an ffmpeg encoder."""
 
     encoder: str
     pixels: str
     alpha: str = ""
-    """Pixel format with transparency, empty if it has none."""
+    """Pixel format with alpha; empty without."""
     options: tuple[tuple[str, str], ...] = ()
     halved: bool = True
-    """Colour is kept at half the size, so sides must be even."""
+    """Chroma is subsampled, so sides must be even."""
     deep: bool = False
-    """Takes more than 8 bits."""
+    """More than 8 bits."""
     least: int = 1
-    """Pixels that a side must have."""
+    """Minimum side in pixels."""
     fastest: int = 1000
-    """Frames a second, at most."""
+    """Maximum frame rate."""
     threads: int = 0
-    """Threads of the encoder where its results depend on their number; 0: one for each processor."""
+    """Fixed thread count where results depend on it; 0: one per processor."""
 
     def beyond(self, width: int, height: int, fps: Fraction) -> str:
-        """Why the encoder cannot take such a video, empty if it can."""
+        """Why the encoder cannot take this video; empty if it can."""
         if min(width, height) < self.least:
             return f"it takes sides from {self.least} pixels on, not {width}x{height}"
         return self.too_fast(fps)
 
     def too_fast(self, fps: float | Fraction) -> str:
-        """Why the encoder cannot take such a rate, empty if it can."""
+        """Why the encoder cannot take this frame rate; empty if it can."""
         return f"it takes up to {self.fastest} frames a second, not {float(fps):g}" if fps > self.fastest else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A kind of video file."""
+    """A video file format."""
 
     format: str
     """Its name in ffmpeg."""
     codecs: tuple[str, ...]
-    """What it may hold, its usual one first."""
+    """Allowed codecs, the default first."""
     sound: str
-    """Codec of its sound, empty if it holds none."""
+    """Audio codec; empty without sound."""
 
 
 CODECS: Final = {
@@ -72,7 +72,7 @@ CONTAINERS: Final = {
 
 
 def unfit(kind: str, codec: str) -> str:
-    """Why a format (no ``auto``) cannot hold a codec, as a sentence; empty if it can."""
+    """Why a format (not ``auto``) cannot hold a codec, as a sentence; empty if it can."""
     if codec == "auto":
         return ""
     if kind in PICTURES:

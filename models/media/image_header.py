@@ -1,4 +1,4 @@
-"""What the header of a picture file says: kind, size, number of frames. Nothing is decoded. Standard library only."""
+"""Reads image headers: format, size, frame count. Nothing is decoded. Standard library only."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from pipegraph.containers import (
 )
 
 _WIDTH, _HEIGHT, _BITS, _OFFSETS, _COUNTS = 256, 257, 258, 273, 279
-"""TIFF tags: size, bits a channel, where the strips are and how long."""
+"""TIFF tags: size, bits per channel, offsets and byte counts of strips."""
 _Order = Literal["little", "big"]
 _PACKED: Final = 1040
-"""Bytes that zlib packs into one at most (1032), and a little more."""
+"""Maximum zlib compression ratio (1032), with some margin."""
 _EXR_LINES: Final = (1, 1, 1, 16, 32, 16, 32, 32, 32, 256)
-"""Lines in a block of EXR, by the kind of packing."""
+"""Lines per EXR block, by compression type."""
 _EXR_OTHERS: Final = 0x1A00
-"""Flags of EXR files in tiles, with depth, or of several parts, whose blocks are listed in another way."""
+"""Flags of tiled, deep and multi-part EXR files, whose blocks are listed differently."""
 _SHORT, _LONG = 3, 4
-"""Types of TIFF: unsigned numbers of 2 and 4 bytes."""
+"""TIFF types: unsigned numbers of 2 and 4 bytes."""
 
 
 class Header(NamedTuple):
-    """Of a picture file; a size of 0 means that the header is damaged."""
+    """An image header; size 0 means that it is damaged."""
 
     kind: str
     width: int = 0
     height: int = 0
     frames: int = 1
     bits: int = 8
-    """Bits a channel."""
+    """Bits per channel."""
     cut: bool = False
     """The file ends before its pixels do."""
 
 
 def read_header(source: Source) -> Header | None:
-    """The header of a PNG, JPEG, WebP, GIF, TIFF, BMP, AVIF or EXR file; None if it is something else."""
+    """The header of a PNG, JPEG, WebP, GIF, TIFF, BMP, AVIF or EXR file; None for other files."""
     head = source.read(0, min(16, source.size)).ljust(16, b"\0")
     readers: dict[bool, Callable[[Source], Header]] = {
         head.startswith(PNG): _png,
@@ -119,7 +119,7 @@ def _gif(source: Source) -> Header:
 
 
 def _bmp(source: Source) -> Header:
-    """The header is of 12 bytes (OS/2), or of 40 and more."""
+    """The header has 12 bytes (OS/2), or 40 and more."""
     size = 2 if source.read(14, 1) == b"\x0c" else 4
     width, height = (int.from_bytes(source.read(at, size), "little", signed=size == 4) for at in (18, 18 + size))
     whole = int.from_bytes(source.read(2, 4), "little")
@@ -151,7 +151,7 @@ def _tiff_page(source: Source, at: int, count: int, order: _Order) -> Header:
 
 
 def _tiff_fields(source: Source, at: int, count: int, order: _Order) -> Iterator[tuple[int, list[int]]]:
-    """Tag and values of the fields that are looked at."""
+    """Tag and values of the fields that are needed."""
 
     def number(data: bytes) -> int:
         return int.from_bytes(data, order)
@@ -178,7 +178,7 @@ def _avif(source: Source) -> Header:
 
 
 def _exr(source: Source) -> Header:
-    """OpenEXR File Layout: one window has pixels, another is shown; the larger of both, of the first part."""
+    """OpenEXR File Layout: the larger of data window and display window, of the first part."""
     header, packing, lines, end = Header("EXR", bits=32), 0, 0, 8
     for kind, value in exr_attributes(source):
         end = value.stop

@@ -1,4 +1,4 @@
-"""What of a picture file is lost, or not taken as its writer meant it, when it is read: sentences for people."""
+"""Warnings about what is lost or not applied when an image file is read."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final
 from PIL import Image, ImageCms, ImageFile, TiffImagePlugin
 
 _PLAIN_PROFILES: Final = ("srgb", "urgb", "c2", "gray gamma 2.2", "sgry")
-"""Parts of the names of profiles whose colours are sRGB's. c2 is the smallest of them, by Facebook."""
+"""Substrings in names of sRGB profiles. c2 is a minimal sRGB profile by Facebook."""
 _SCREEN_GAMMA: Final = 1 / 2.2
 _BITS_PER_SAMPLE: Final = 258
-"""Tag of TIFF."""
+"""TIFF tag."""
 
 
 def losses(file: Image.Image, *, deep: bool) -> Iterator[str]:
-    """Sentences on an opened file; nothing is decoded.
+    """Sentences about an opened file; nothing is decoded.
 
     Args:
         file: The file.
@@ -33,7 +33,7 @@ def losses(file: Image.Image, *, deep: bool) -> Iterator[str]:
 
 
 def bits_of(file: Image.Image) -> int:
-    """Bits a channel that the file has; 8 where that cannot be told."""
+    """Bits per channel of the file; 8 if unknown."""
     if isinstance(file, TiffImagePlugin.TiffImageFile):
         return int(max(file.tag_v2.get(_BITS_PER_SAMPLE, (8,))))
     if file.format == "PNG":
@@ -54,7 +54,7 @@ def _head(file: Image.Image, size: int) -> bytes:
 
 
 def _profile(file: Image.Image) -> str:
-    """The name of a colour profile that is not sRGB's; empty if there is none."""
+    """The name of a colour profile other than sRGB; empty without one."""
     data = file.info.get("icc_profile")
     if not data:
         return ""
@@ -66,6 +66,6 @@ def _profile(file: Image.Image) -> str:
 
 
 def _gamma(file: Image.Image) -> float:
-    """The exponent that a PNG states where it is another one than screens have; else 0."""
+    """The gamma of a PNG where it differs from sRGB's; else 0."""
     gamma = float(file.info.get("gamma") or _SCREEN_GAMMA)
     return gamma if "srgb" not in file.info and abs(gamma - _SCREEN_GAMMA) > 0.02 else 0.0

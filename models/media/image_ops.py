@@ -1,4 +1,4 @@
-"""Operations on IMAGE [B, H, W, C] and MASK [B, H, W] tensors, float32 in 0..1. Nothing is changed in place."""
+"""Operations on IMAGE [B, H, W, C] and MASK [B, H, W] tensors, float32 in 0..1. Never in place."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Crop = Literal["disabled", "center"]
 Operation = Literal["multiply", "add", "subtract", "and", "or", "xor"]
 
 _LUMA: Final = (0.299, 0.587, 0.114)
-"""Weights of R, G, B in the gray of ITU-R BT.601."""
+"""BT.601 luma weights of R, G, B."""
 _FAINT: Final = 1 / 255
-"""The least alpha that is not transparent."""
+"""Lowest alpha that is not transparent."""
 _FINE: Final = 2.0**20
-"""Steps in which the length of a gradient is told apart."""
+"""Quantisation levels of the gradient magnitude."""
 _AROUND: Final = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
-"""(down, right) steps to the eight neighbours; entry k lies at k * 45 degrees."""
+"""(down, right) offsets of the eight neighbours; entry k lies at k * 45 degrees."""
 
 
 def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = "disabled") -> Tensor:
-    """Scale pictures [B, H, W, C] to ``height`` x ``width`` pixels.
+    """Scale images [B, H, W, C] to ``height`` x ``width`` pixels.
 
     No method but ``area`` and ``lanczos`` smooths when it shrinks. What bicubic and Lanczos overshoot is clipped;
     Lanczos works on 8 bits a channel (RGBA: on float32). The colours of RGBA pictures count by their alpha (except for
@@ -52,7 +52,7 @@ def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = 
 
 
 def _by_alpha(image: Tensor, width: int, height: int, method: Method) -> Tensor:
-    """Scale RGBA pictures so that a colour counts by its alpha; what stays transparent keeps its hidden colours."""
+    """Scale RGBA images with colours weighted by alpha; transparent pixels keep their hidden colours."""
     colours, alpha = image[..., :3], image[..., 3:]
     both = _filtered(torch.cat([colours, colours * alpha, alpha], -1), width, height, method)
     hidden, shown, alpha = both.split([3, 3, 1], -1)
@@ -61,12 +61,12 @@ def _by_alpha(image: Tensor, width: int, height: int, method: Method) -> Tensor:
 
 
 def resize_mask(mask: Tensor, width: int, height: int, method: Method = "bilinear") -> Tensor:
-    """Scale masks [B, H, W] as :func:`resize` does pictures."""
+    """Scale masks [B, H, W] like :func:`resize` scales images."""
     return resize(mask.unsqueeze(-1), width, height, method).squeeze(-1)
 
 
 def _cut_to_aspect(image: Tensor, aspect: float) -> Tensor:
-    """The largest middle part of the pictures whose width is ``aspect`` times its height, to a whole pixel."""
+    """The largest centre crop whose width is ``aspect`` times its height, in whole pixels."""
     h, w = image.shape[1:3]
     if w / h > aspect:
         x = min(round((w - h * aspect) / 2), (w - 1) // 2)
@@ -76,7 +76,7 @@ def _cut_to_aspect(image: Tensor, aspect: float) -> Tensor:
 
 
 def _filtered(image: Tensor, width: int, height: int, method: Method) -> Tensor:
-    """Pictures at another size, each channel for itself; what overshoots is not clipped."""
+    """Resample each channel on its own; overshoot is not clipped."""
     if method == "lanczos":
         return _lanczos(image.detach().cpu().float(), width, height).to(image)
     return F.interpolate(image.movedim(-1, 1), size=(height, width), mode=method).movedim(1, -1)
@@ -89,7 +89,7 @@ def _eight_bit_lanczos(image: Tensor, width: int, height: int) -> Tensor:
 
 
 def _lanczos(image: Tensor, width: int, height: int) -> Tensor:
-    """Pillow's Lanczos filter, which smooths when it shrinks, on uint8 (rounded and clipped) or float32 pictures."""
+    """Pillow's antialiased Lanczos filter on uint8 (rounded and clipped) or float32 images."""
     from PIL import Image
 
     planes = image.movedim(-1, 1).flatten(0, 1).numpy()
@@ -99,12 +99,12 @@ def _lanczos(image: Tensor, width: int, height: int) -> Tensor:
 
 
 def repeat_to(batch: Tensor, count: int) -> Tensor:
-    """The items of ``batch`` over and over until there are ``count``; what is over is left out."""
+    """Repeat or cut ``batch`` to ``count`` items."""
     return batch if batch.shape[0] == count else batch[torch.arange(count) % batch.shape[0]]
 
 
 def match_channels(image: Tensor, like: Tensor) -> Tensor:
-    """``image`` with as many channels as ``like``: surplus ones are cut, gray is spread, a missing alpha is 1."""
+    """``image`` with the channels of ``like``: surplus channels are cut, gray is repeated, a missing alpha is 1."""
     have, want = image.shape[-1], like.shape[-1]
     if have == 1 and want >= 3:
         image = image.expand(*image.shape[:-1], 3)
@@ -114,7 +114,7 @@ def match_channels(image: Tensor, like: Tensor) -> Tensor:
 
 
 def composite(destination: Tensor, source: Tensor, x: int, y: int, mask: Tensor | None) -> Tensor:
-    """Lay ``source`` over ``destination`` with its left top corner at (x, y); what sticks out is cut.
+    """Paste ``source`` onto ``destination`` with its top left corner at (x, y), clipped at the edges.
 
     Args:
         destination: Pictures [B, H, W, C].
@@ -140,7 +140,7 @@ def composite(destination: Tensor, source: Tensor, x: int, y: int, mask: Tensor 
 
 
 def combine_masks(destination: Tensor, source: Tensor, x: int, y: int, operation: Operation) -> Tensor:
-    """Combine ``source`` at (x, y) with masks [B, H, W]; and, or, xor treat values as 0 or 1. Clipped to 0..1."""
+    """Combine ``source`` at (x, y) with masks [B, H, W]; and, or, xor round values to 0 or 1. Clipped to 0..1."""
     count, high, wide = destination.shape
     source = repeat_to(source, count).to(destination)
     top, left = max(y, 0), max(x, 0)
@@ -168,7 +168,7 @@ def combine_masks(destination: Tensor, source: Tensor, x: int, y: int, operation
 
 
 def grow_mask(mask: Tensor, pixels: int, tapered: bool) -> Tensor:
-    """Grow (or with a negative number shrink) masks [B, H, W] by whole pixels; ``tapered`` grows to a diamond."""
+    """Dilate (or with a negative number erode) masks [B, H, W] by pixels; ``tapered`` uses a diamond."""
     sign = 1 if pixels >= 0 else -1
     out = mask.unsqueeze(1) * sign
     for _ in range(abs(pixels)):
@@ -182,7 +182,7 @@ def grow_mask(mask: Tensor, pixels: int, tapered: bool) -> Tensor:
 def pad_for_outpaint(
     image: Tensor, left: int, top: int, right: int, bottom: int, feathering: int
 ) -> tuple[Tensor, Tensor]:
-    """Pad pictures with gray 0.5; the mask [1, H, W] is 1 on the padding and falls to 0 inside the picture.
+    """Pad images with gray 0.5; the mask [1, H, W] is 1 on the padding and fades out inside the image.
 
     The fall is ((f - d) / f) squared at d < f pixels from the nearest padded edge. Pictures that are not more than
     twice as wide and high as ``feathering`` get no fall.
@@ -201,7 +201,7 @@ def pad_for_outpaint(
 
 
 def _windowed(image: Tensor, kernel: Tensor) -> Tensor:
-    """Filter each channel of [B, C, H, W] with one kernel [k, k]; the border is mirrored, or drawn out if too small."""
+    """Filter each channel of [B, C, H, W] with a kernel [k, k]; borders are mirrored, or replicated if too small."""
     r, c = kernel.shape[-1] // 2, image.shape[1]
     mirrored = min(image.shape[-2:]) > r
     padded = F.pad(image, (r, r, r, r), mode="reflect" if mirrored else "replicate")
@@ -209,7 +209,7 @@ def _windowed(image: Tensor, kernel: Tensor) -> Tensor:
 
 
 def gaussian_blur(image: Tensor, radius: int, sigma: float) -> Tensor:
-    """Blur pictures [B, H, W, C] with a window of ``2 * radius + 1`` pixels; ``sigma`` is in units of the radius."""
+    """Blur images [B, H, W, C] with a kernel of ``2 * radius + 1`` pixels; ``sigma`` is in units of the radius."""
     at = torch.linspace(-1, 1, 2 * radius + 1)
     bell = torch.exp(-(at**2) / (2 * sigma**2))
     kernel = bell[:, None] * bell[None]
@@ -217,7 +217,7 @@ def gaussian_blur(image: Tensor, radius: int, sigma: float) -> Tensor:
 
 
 def canny(image: Tensor, low: float, high: float) -> Tensor:
-    """Edges of pictures [B, H, W, C]: 0 or 1 in [B, H, W].
+    """Canny edges of images [B, H, W, C]: 0 or 1 in [B, H, W].
 
     J. Canny, A Computational Approach to Edge Detection, 1986: gray, Gaussian 5x5 of sigma 1, Sobel, thinning along
     the gradient in eight directions, then from every pixel above ``high`` along pixels above ``low``. Thresholds are
@@ -250,14 +250,14 @@ def canny(image: Tensor, low: float, high: float) -> Tensor:
 
 
 def _neighbours(x: Tensor) -> Tensor:
-    """The eight neighbours of each pixel of [B, H, W] as [8, B, H, W], by direction; 0 beyond the border."""
+    """The eight neighbours of each pixel of [B, H, W] as [8, B, H, W], by direction; 0 outside."""
     h, w = x.shape[-2:]
     padded = F.pad(x, (1, 1, 1, 1))
     return torch.stack([padded[:, 1 + dy : 1 + dy + h, 1 + dx : 1 + dx + w] for dy, dx in _AROUND])
 
 
 def _grow_strong(strong: Tensor, weak: Tensor) -> Tensor:
-    """Weak pixels [B, H, W] that touch a strong one, directly or through other weak ones, and the strong ones."""
+    """Strong pixels, and weak pixels [B, H, W] connected to them."""
     while True:
         grown = (F.max_pool2d(strong.float()[:, None], 3, 1, 1)[:, 0] > 0) & weak
         if torch.equal(grown, strong):

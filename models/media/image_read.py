@@ -1,4 +1,4 @@
-"""Picture files to tensors and back.
+"""Image files to tensors and back.
 
 Reading: colours become RGB, float32 in 0..1, [frames, height, width, 3]; the mask is ``1 - alpha``, of the picture's
 size, all 0 without alpha. The camera's orientation tag is applied. Colour profiles are not. PNG and TIFF with 16 bits
@@ -42,28 +42,28 @@ if TYPE_CHECKING:
 FORMATS: Final = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF") + (
     ("AVIF",) if importlib.util.find_spec("PIL.AvifImagePlugin") else ()
 )
-"""Kinds of picture files that are read, by Pillow's names."""
+"""Image formats that are read, by Pillow's names."""
 DAMAGED: Final = (
     *(OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, OverflowError, RuntimeError),
     *(struct.error, zlib.error, Image.DecompressionBombError),
 )
-"""What Pillow raises for files that are damaged or something else."""
+"""Exceptions of Pillow for damaged or unknown files."""
 _ORIENTATION: Final = 0x0112
-"""EXIF tag: 1 upright, 2..8 the turns and mirrorings that :func:`as_stored` knows."""
+"""EXIF tag: 1 upright, 2..8 the rotations and mirrorings of :func:`as_stored`."""
 _EXTRA_SAMPLES, _PHOTOMETRIC, _PLANAR = 338, 262, 284
 """TIFF tags."""
 _PIXELS_AT_ONCE: Final = 1 << 17
-"""Converted at a time: what stays in the processor's cache."""
+"""Pixels converted at a time, so that they fit the CPU cache."""
 # Pillow warns of large pictures, whose size is checked here, and of damage in EXIF data, which is passed over.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def _ignore(message: str) -> None:
-    """Nobody wants to know."""
+    """Discard warnings."""
 
 
 def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Tensor, Tensor]:
-    """Colours [B, H, W, 3] and mask [B, H, W] of a picture file, float32 in 0..1.
+    """Colours [B, H, W, 3] and mask [B, H, W] of an image file, float32 in 0..1.
 
     Args:
         path: The file.
@@ -102,7 +102,7 @@ def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[T
 
 
 def _floats(path: Path) -> Floats | None:
-    """Colors [H, W, C] of an EXR file, or of a TIFF file that Pillow does not know, as sRGB values; else None."""
+    """Colours [H, W, C] of an EXR file, or of a TIFF file that Pillow cannot read, as sRGB; else None."""
     with path.open("rb") as file:
         header = read_header(Source(file))
     if header is not None and header.kind == "EXR":
@@ -129,7 +129,7 @@ def _known_to_pillow(path: Path) -> bool:
 
 
 def _of_floats(pixels: Floats, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
-    """Colours and mask of one image [H, W, 1 to 4]; what lies outside 0..1 is clipped and said."""
+    """Colours and mask of one image [H, W, 1 to 4]; values outside 0..1 are clipped, with a warning."""
     if not np.isfinite(pixels).all():
         raise OSError("it holds values that are not finite")
     alpha = pixels[..., -1] if pixels.shape[-1] in (2, 4) else np.ones(pixels.shape[:2], np.float32)
@@ -146,7 +146,7 @@ def _check_size(file: Image.Image, count: int) -> None:
 
 
 def _frames(file: Image.Image, count: int, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
-    """Every frame as large as the first."""
+    """The frames that have the size of the first."""
     batch, left_out = None, 0
     for frame, orientation in _loaded(file, count):
         width, height = turned_size(*frame.size, orientation)
@@ -167,7 +167,7 @@ def _frames(file: Image.Image, count: int, warn: Callable[[str], None]) -> tuple
 
 
 def _loaded(file: Image.Image, count: int) -> Iterator[tuple[Image.Image, int]]:
-    """Every frame decoded, and its orientation. Pillow turns the pages of TIFF itself and then takes their tag away."""
+    """Every decoded frame with its orientation. Pillow rotates TIFF pages itself and removes their tag."""
     if count == 1 and file.format == "WEBP":
         assert isinstance(file, ImageFile.ImageFile)
         yield _single_webp(file.filename), orientation_of(file)
@@ -179,31 +179,31 @@ def _loaded(file: Image.Image, count: int) -> Iterator[tuple[Image.Image, int]]:
 
 
 def _single_webp(path: str | bytes) -> Image.Image:
-    """A decoded picture without the three other copies of it that Pillow's file of WebP holds."""
+    """A decoded image without the three copies that Pillow's WebP plugin keeps."""
     with Image.open(path) as file:
         file.load()
         return file.copy()
 
 
 def orientation_of(file: Image.Image) -> int:
-    """EXIF's number, 1 to 8; 1 is upright."""
+    """EXIF orientation, 1 to 8; 1 is upright."""
     value: int = file.getexif().get(_ORIENTATION, 1)
     return value
 
 
 class _Batch:
-    """Pictures of one size that are put together."""
+    """A batch of images of one size."""
 
     def __init__(self, count: int, width: int, height: int) -> None:
         self.size = width, height
         self.clipped = False
-        """Whether values were outside of what a picture can hold."""
+        """Whether values were outside 0..1."""
         self._colours = torch.empty(count, height, width, 3)
         self._mask = torch.from_numpy(np.zeros((count, height, width), np.float32))  # untouched: takes no memory yet
         self._count = 0
 
     def add(self, frame: Image.Image, orientation: int) -> None:
-        """Add a decoded frame of any kind of colours."""
+        """Add a decoded frame of any mode."""
         colours, mask = self._next(orientation)
         rows = max(1, _PIXELS_AT_ONCE // frame.width)
         deep, clear = frame.mode[0] in "IF", _transparent_level(frame)
@@ -222,7 +222,7 @@ class _Batch:
                 mask[at] = np.asarray(part.convert("L") if part.mode == "1" else part) == clear
 
     def add_16_bit(self, pixels: NDArray[np.uint16], orientation: int) -> None:
-        """Add a frame [H, W, C] of gray and alpha, RGB or RGBA."""
+        """Add a 16-bit frame [H, W, C] of gray and alpha, RGB or RGBA."""
         colours, mask = self._next(orientation)
         rows = max(1, _PIXELS_AT_ONCE // pixels.shape[1])
         for top in range(0, len(pixels), rows):
@@ -230,18 +230,18 @@ class _Batch:
             _split(pixels[at], 65535, colours[at], mask[at])
 
     def done(self) -> tuple[Tensor, Tensor]:
-        """Colours and masks of the frames that were added."""
+        """Colours and masks of all frames."""
         return self._colours[: self._count], self._mask[: self._count]
 
     def _next(self, orientation: int) -> tuple[Floats, Floats]:
-        """Where the next frame belongs, as it lies in the file."""
+        """The slot of the next frame, oriented as stored."""
         place = self._count
         self._count += 1
         return as_stored(self._colours[place].numpy(), orientation), as_stored(self._mask[place].numpy(), orientation)
 
 
 def _split(pixels: NDArray[Any], full: int, colours: Floats, mask: Floats) -> None:
-    """Put whole numbers up to ``full``, [H, W, C] of gray and alpha, RGB or RGBA, where they belong."""
+    """Write integers up to ``full``, [H, W, C] of gray and alpha, RGB or RGBA, into colours and mask."""
     channels = pixels.shape[-1]
     np.divide(pixels[..., : 3 if channels >= 3 else 1], np.float32(full), out=colours, dtype=np.float32)
     if channels in (2, 4):
@@ -257,7 +257,7 @@ def _rgba(part: Image.Image) -> NDArray[np.uint8]:
 
 
 def _gray(part: Image.Image, frame: Image.Image) -> Floats:
-    """Rows of a frame with more than 8 bits, float32 [H, W]; white is 1."""
+    """Rows of a frame with more than 8 bits, float32 [H, W] in 0..1."""
     gray = np.asarray(part).astype(np.float32)
     if not np.isfinite(gray).all():
         raise OSError("it holds values that are not finite")
@@ -272,7 +272,7 @@ def _gray(part: Image.Image, frame: Image.Image) -> Floats:
 
 
 def _transparent_level(frame: Image.Image) -> int | None:
-    """The level of a gray picture that is transparent, as the decoded pixels have it."""
+    """The transparent level of a gray image, on the scale of the decoded pixels."""
     level: object = frame.info.get("transparency")
     if frame.mode[0] not in "IL1" or frame.mode == "LA" or not isinstance(level, int):
         return None
@@ -282,7 +282,7 @@ def _transparent_level(frame: Image.Image) -> int | None:
 
 
 def _deep_pixels(file: Image.Image, path: Path) -> NDArray[np.uint16] | None:
-    """Pixels [H, W, C] of a picture with 16 bits a channel and more than gray, which Pillow would cut to 8 bits.
+    """Pixels [H, W, C] of a 16-bit colour image, which Pillow would reduce to 8 bits.
 
     None for all others, and where ffmpeg does not know the form.
     """
@@ -296,7 +296,7 @@ def _deep_pixels(file: Image.Image, path: Path) -> NDArray[np.uint16] | None:
 
 
 def _decode_16_bit(path: Path, kind: str, size: tuple[int, int]) -> NDArray[np.uint16] | None:
-    """The picture as ffmpeg decodes it; None if it does not, or if it comes with other bits."""
+    """The image decoded by ffmpeg; None if that fails or gives another bit depth."""
     import av
 
     try:
@@ -314,12 +314,12 @@ def _decode_16_bit(path: Path, kind: str, size: tuple[int, int]) -> NDArray[np.u
 
 
 def turned_size(width: int, height: int, orientation: int) -> tuple[int, int]:
-    """Width and height of a stored picture that is made upright."""
+    """Width and height of a stored image after orientation."""
     return (height, width) if orientation in (5, 6, 7, 8) else (width, height)
 
 
 def as_stored(upright: Floats, orientation: int) -> Floats:
-    """A view of an upright picture in which its pixels lie as in the file (EXIF 2.32, 4.6.4 A, Orientation)."""
+    """A view of an upright image in stored orientation (EXIF 2.32, 4.6.4 A, Orientation)."""
     match orientation:
         case 2:
             return upright[:, ::-1]
@@ -340,12 +340,12 @@ def as_stored(upright: Floats, orientation: int) -> Floats:
 
 
 def finite(pixels: Tensor) -> bool:
-    """Whether all values are finite. A finite sum has finite terms, and is found in a thirtieth of the time."""
+    """Whether all values are finite. The sum is finite if all terms are, and 30 times as fast to check."""
     return bool(pixels.sum(dtype=torch.float32).isfinite()) or bool(pixels.isfinite().all())
 
 
 def to_levels(pixels: Tensor, kind: type[np.uint8 | np.uint16] = np.uint8) -> NDArray[Any]:
-    """Values 0..1 as 0..255 (or 0..65535): clipped, then rounded to the nearest, halves up. NaN becomes any level."""
+    """Values 0..1 as 0..255 (or 0..65535): clipped, then rounded half up. NaN becomes any level."""
     values = pixels.detach().cpu().float().contiguous().numpy().reshape(-1)
     levels, part = np.empty(values.size, kind), np.empty(_PIXELS_AT_ONCE, np.float32)
     full = np.float32(np.iinfo(kind).max)
@@ -360,7 +360,7 @@ def to_levels(pixels: Tensor, kind: type[np.uint8 | np.uint16] = np.uint8) -> ND
 
 
 def to_png(pixels: Tensor, text: Mapping[str, str] | None = None, *, compression: int = 4) -> bytes:
-    """One picture [H, W, C] with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGBA) channels as 8-bit PNG.
+    """One image [H, W, C] with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGBA) channels as 8-bit PNG.
 
     Args:
         pixels: Finite values; what lies outside 0..1 is clipped.

@@ -1,4 +1,4 @@
-"""Images to files: which library writes which format, and where the graph goes in each.
+"""Images to files: which library writes which format, and where metadata goes.
 
 Pillow writes JPEG, WebP, AVIF and 8-bit PNG; imageio (tifffile) TIFF; 16-bit PNG and EXR are written here, since
 neither has them. The graph is text chunks in PNG, EXIF fields in JPEG, WebP and AVIF, the description in TIFF and
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _JPEG_EXIF: Final = 65_000
-"""Bytes of EXIF that fit into a JPEG file, less a little."""
+"""Maximum bytes of EXIF in a JPEG file, with some margin."""
 _EXIF_FIELDS: Final = (ExifTags.Base.Model, ExifTags.Base.Make, ExifTags.Base.ImageDescription)
 _COLOR_TYPE: Final = {1: 0, 2: 4, 3: 2, 4: 6}
-"""Of PNG, by the number of channels."""
+"""PNG color types by number of channels."""
 Warn = Callable[[str], None]
 
 

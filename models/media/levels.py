@@ -1,4 +1,4 @@
-"""Frames as the whole numbers that encoders take: 8 or 16 bits a channel."""
+"""Frames as integers for encoders: 8 or 16 bits per channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def levels(frames: Frames, broken: list[int], *, deep: bool = False) -> Iterator[NDArray[Any]]:
-    """Each frame [H, W, 3 or 4], clipped and rounded to the nearest level; uint8, or uint16 if ``deep``.
+    """Quantize each frame [H, W, 3 or 4] to uint8, or uint16 if ``deep``; clipped and rounded to nearest.
 
     Frames of a file that has as many bits come as they are stored: the detour over float32 would give the same.
 

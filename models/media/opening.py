@@ -1,4 +1,4 @@
-"""Open video and sound files with PyAV. Nothing heavy is imported before a file is opened."""
+"""Opens video and audio files with PyAV. Heavy imports happen when a file is opened."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pipegraph.containers import Source, riff_chunks
 FORMATS: Final = (
     "mov,mp4,matroska,webm,avi,gif,flv,asf,mpeg,mpegts,mpegvideo,wav,w64,flac,ogg,mp3,aac,aiff,caf,au,ac3,eac3,amr"
 )
-"""ffmpeg's readers that are used. Not among them: lists that name other files, and readers that are chosen by a file's
-name whatever it holds."""
+"""ffmpeg demuxers in use. Excluded: playlists that refer to other files, and demuxers selected by file name."""
 
 _LONG: Final = 1 << 20
 
 
 def open_media(path: str | Path) -> Any:
-    """An opened container.
+    """Open a container.
 
     Raises:
         av.FFmpegError: the file is none of the kinds, or damaged.
@@ -32,7 +31,7 @@ def open_media(path: str | Path) -> Any:
 
 
 def _check_texts(path: Path) -> None:
-    """Refuse WAV and AVI files whose texts are said to be long and go on behind the end."""
+    """Refuse WAV and AVI files whose metadata claims to extend beyond the end of the file."""
     with path.open("rb") as file:
         source = Source(file)
         if source.size < 12 or source.read(0, 4) != b"RIFF":
@@ -43,5 +42,5 @@ def _check_texts(path: Path) -> None:
 
 
 def known(streams: Iterable[Any]) -> Iterator[Any]:
-    """Streams in codecs that ffmpeg can decode."""
+    """Streams with codecs that ffmpeg can decode."""
     return (stream for stream in streams if stream.codec_context is not None)

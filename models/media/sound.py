@@ -1,4 +1,4 @@
-"""Sound beside pictures: made sound, and as long as the video."""
+"""Audio of videos: read, resampled, and fitted to the length of the frames."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from pipegraph.models.media.opening import known, open_media
 from .video import Audio
 
 LAYOUTS: Final = {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}
-"""Channels that are written as they are; others are mixed to one."""
+"""Channel counts written as they are; others are downmixed to mono."""
 AAC_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000)
 MP3_RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 _BLOCK: Final = 4096
 """Samples encoded at a time."""
 _PACKET: Final = 4096
-"""More samples than a packet of AAC holds."""
+"""Upper bound for the samples of an AAC packet."""
 _LEAST_GAP: Final = 0.05
-"""Seconds without sound that are filled with silence; shorter gaps come from rounded times."""
+"""Gaps of at least this many seconds are filled with silence; shorter ones come from rounded timestamps."""
 _LOBES, _ROLLOFF = 6, 0.99
-"""Of the filter that changes a rate: zero crossings on each side, and the part of the lower rate that is kept."""
+"""Resampling filter: zero crossings on each side, and cutoff relative to the lower rate."""
 
 
 def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) -> tuple[Tensor, int] | None:
-    """The samples [channels, n] of a video's sound and their rate, repaired and as long as the video; None without.
+    """Samples [channels, n] and sample rate of a video's audio, with NaN repaired, as long as the video; None without.
 
     What is longer than the video is cut, what is shorter is followed by silence; by more than a frame it is said.
     """
@@ -65,7 +65,7 @@ def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) 
 
 
 class Track:
-    """The sound of a file that is being written."""
+    """The audio stream of a file that is being written."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Track:
         self._stream.metadata.update(texts)
 
     def until(self, seconds: Fraction) -> Iterator[Any]:
-        """Packets of the samples up to a time."""
+        """Packets of the samples up to a time in seconds."""
         end = min(round(seconds * self._hertz), self._wave.shape[1])
         while self._at < end:
             part = np.ascontiguousarray(self._wave[:, self._at : min(end, self._at + _BLOCK)].T)
@@ -106,12 +106,12 @@ class Track:
             yield from self._stream.encode(frame)
 
     def rest(self) -> Iterator[Any]:
-        """Packets that the encoder still holds."""
+        """Remaining packets of the encoder."""
         yield from self._stream.encode(None)
 
 
 def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
-    """The first sound track of a file; None if it has none. Silence stands where the track has none for a while.
+    """The first audio track of a file; None without one. Gaps are filled with silence.
 
     With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
 
@@ -147,7 +147,7 @@ def _is_mp4(container: Any) -> bool:
 
 
 def _samples(frames: Iterator[Any]) -> tuple[list[NDArray[np.float32]], Fraction, int]:
-    """Samples of decoded frames as float32 [n, channels], gaps between them filled; the time of the first; their rate.
+    """Decoded samples, float32 [n, channels], with gaps filled; start time; sample rate.
 
     Rate and channels are those of the first frame: what a stream says before it is decoded may be half of them.
     """
@@ -174,7 +174,7 @@ def _samples(frames: Iterator[Any]) -> tuple[list[NDArray[np.float32]], Fraction
 
 
 def resampled(wave: Tensor, old: int, new: int) -> Tensor:
-    """Samples [..., n] at another rate: float32 [..., ceil(n new / old)], sinc interpolation in a window of Hann's.
+    """Resample [..., n]: float32 [..., ceil(n new / old)], Hann-windowed sinc interpolation.
 
     The filter is torchaudio's: sinc(c t) cos^2(pi c t / 12), with c 0.99 times the lower rate.
     """

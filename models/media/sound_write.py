@@ -1,4 +1,4 @@
-"""Audio to files: FLAC, MP3 and Opus, with the graph in their tags."""
+"""Audio to files: FLAC, MP3 and Opus, with metadata as tags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS: Final = {"flac": ("flac", "flac"), "mp3": ("mp3", "libmp3lame"), "opus":
 
 
 def encode(audio: Audio, kind: str, quality: str, texts: Mapping[str, str], warn: Callable[[str], None]) -> bytes:
-    """The first item of AUDIO as a file.
+    """The first item of AUDIO as an encoded file.
 
     Args:
         audio: Of 1, 2, 6 or 8 channels (MP3: 1 or 2); others are mixed to one.

@@ -1,4 +1,4 @@
-"""The value on a VIDEO wire: frames that are made when asked for, a rate as a fraction, and sound.
+"""The value on a VIDEO wire: lazily produced frames, an exact frame rate, and audio.
 
 Frames are float32 [n, H, W, 3 or 4] in 0..1 and come in chunks, so a video need never be in memory as a whole.
 """
@@ -18,13 +18,13 @@ from pipegraph.models.media.check import frames_fault
 Audio = dict[str, Any]
 """``{"waveform": float32 [B, channels, samples], "sample_rate": int}``, as on an AUDIO wire."""
 CHUNK: Final = 8
-"""Frames handed on at a time."""
+"""Frames per chunk."""
 SLOW: Final = tuple(Fraction(film * 1000, 1001) for film in (24, 30, 48, 60, 120))
-"""Rates of television: slower than film's by 1000/1001."""
+"""NTSC rates: film rates slowed by 1000/1001."""
 
 
 class Frames(Protocol):
-    """Where the frames of a video come from; each ``chunks()`` begins anew."""
+    """Source of a video's frames; each ``chunks()`` starts from the beginning."""
 
     @property
     def count(self) -> int: ...
@@ -37,17 +37,17 @@ class Frames(Protocol):
 
     @property
     def channels(self) -> int:
-        """3, or 4 with transparency."""
+        """3, or 4 with alpha."""
         ...
 
     def chunks(self) -> Iterator[Tensor]:
-        """float32 [n, H, W, channels] in 0..1, in order, ``count`` frames together."""
+        """float32 [n, H, W, channels] in 0..1, in order, ``count`` frames in total."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class TensorFrames:
-    """Frames that are there: IMAGE [T, H, W, C] with any number of channels that a picture may have."""
+    """Frames in memory: IMAGE [T, H, W, C] with any number of channels that an image may have."""
 
     images: Tensor
 
@@ -76,7 +76,7 @@ class TensorFrames:
 
 @dataclass(frozen=True, eq=False)
 class FramesPart:
-    """Some frames of others, in a row; those before them are decoded, those after them are not."""
+    """A range of other frames; earlier frames are decoded, later ones are not."""
 
     whole: Frames
     start: int
@@ -105,19 +105,19 @@ class FramesPart:
 
 
 def silent() -> None:
-    """The sound of a video that has none."""
+    """Audio of a video without audio."""
 
 
 @dataclass(frozen=True, eq=False)
 class Video:
-    """A video. Never changed."""
+    """A video. Immutable."""
 
     frames: Frames
     fps: Fraction
     audio: Callable[[], Audio | None] = field(default=silent, repr=False)
-    """Reads the sound; of a file only when it is asked for."""
+    """Reads the audio; from a file only on demand."""
     codec: str = ""
-    """The codec to save it with, where the one who saves leaves it open."""
+    """Codec for saving with ``auto``."""
 
     @property
     def seconds(self) -> Fraction:
@@ -144,7 +144,7 @@ class Video:
 
 
 def rate(fps: float | Fraction) -> Fraction:
-    """A frame rate as the fraction it stands for: 23.976 and 29.97 are 24000/1001 and 30000/1001.
+    """A frame rate as the exact fraction: 23.976 and 29.97 become 24000/1001 and 30000/1001.
 
     Raises:
         ValueError: it is not above 0.

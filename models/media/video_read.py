@@ -1,4 +1,4 @@
-"""Video files to videos: every picture once and in order, upright, with its transparency, at one frame rate.
+"""Reads video files: every frame once and in order, upright, with alpha, at a constant frame rate.
 
 Which picture is on the screen when is read from the packets, without decoding. Where the times fit an even rate, the
 video has each picture once. Else (variable frame rate) it has the file's average rate, and frame k shows the picture
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 _BT709: Final = 1
 _UNSTATED: Final = 2
-"""Values of the colour space of a video frame (ITU-T H.273)."""
+"""Unspecified colour space, and BT.709 (ITU-T H.273)."""
 _CHUNK_BYTES: Final = 8 << 20
 _DAMAGED: Final = (av.FFmpegError, *_BROKEN_PICTURE)
-"""What libraries raise for files that are damaged or something else."""
+"""Exceptions of libraries for damaged or unknown files."""
 
 
 @dataclass(frozen=True, eq=False)
 class FileFrames:
-    """Frames of a video file, decoded when asked for."""
+    """Frames of a video file, decoded on demand."""
 
     path: Path
     width: int
     height: int
     channels: int
     orientation: int
-    """EXIF's number for how the stored pictures are made upright."""
+    """EXIF orientation that makes stored frames upright."""
     cut: Margins
-    """What of the stored pictures is not shown."""
+    """Crop of the stored frames."""
     shown: tuple[int, ...]
-    """How many frames of the video each decoded picture gives."""
+    """How often each decoded frame is repeated (0: dropped)."""
     deep: bool = False
-    """More than 8 bits a channel."""
+    """More than 8 bits per channel."""
 
     @property
     def count(self) -> int:
@@ -77,19 +77,19 @@ class FileFrames:
             yield torch.from_numpy(pixels[:filled])
 
     def _empty(self) -> NDArray[np.float32]:
-        """Room for some frames: few where they are large, since the system gives large pieces of memory slowly."""
+        """A buffer for some frames: few if they are large, since large allocations are slow."""
         size = self.height * self.width * self.channels * 4
         return np.empty((max(1, min(CHUNK, _CHUNK_BYTES // size)), self.height, self.width, self.channels), np.float32)
 
     def stored(self) -> Iterator[NDArray[Any]]:
-        """Every frame as whole numbers [H, W, channels]: uint8, or uint16 if ``deep``."""
+        """Every frame as integers [H, W, channels]: uint8, or uint16 if ``deep``."""
         back = {6: 8, 8: 6}.get(self.orientation, self.orientation)
         for picture, times in zip(_every(self.path), self.shown, strict=False):
             if times:
                 yield from [as_stored(self._values(picture), back)] * times
 
     def _values(self, picture: Any) -> NDArray[Any]:
-        """A decoded picture as it lies in the file, without its margins."""
+        """A decoded frame in stored orientation, cropped."""
         try:
             values = _values(picture, self.channels, self.deep)
         except av.FFmpegError as e:
@@ -101,13 +101,13 @@ class FileFrames:
         return values
 
     def _fill(self, pixels: NDArray[np.float32], picture: Any) -> None:
-        """Put a decoded picture upright into float32 [H, W, channels]."""
+        """Write a decoded frame upright into float32 [H, W, channels]."""
         values, target = self._values(picture), as_stored(pixels, self.orientation)
         np.divide(values, np.float32(65535 if self.deep else 255), out=target, dtype=np.float32)
 
 
 def read_video(path: Path) -> tuple[Video, str]:
-    """The video of a file, and sentences on what is not as the file has it (empty if nothing).
+    """The video of a file, and warnings (empty if none).
 
     Raises:
         ValueError: the file is no video, or holds no pictures; says which file.
@@ -151,7 +151,7 @@ def _from_container(path: Path) -> tuple[Video, str]:
 
 
 def _pictures(container: Any) -> Any:
-    """The first stream of pictures that is no cover."""
+    """The first video stream that is not cover art."""
     for stream in known(container.streams.video):
         if not getattr(stream, "disposition", 0) & COVER:
             return stream
@@ -161,7 +161,7 @@ def _pictures(container: Any) -> Any:
 def _timing(
     starts: Sequence[Fraction], stated: Sequence[Fraction], tick: Fraction
 ) -> tuple[Fraction, tuple[int, ...], str]:
-    """Rate, how many frames each picture gives, and what is to be said of it.
+    """Frame rate, repetitions of each frame, and a warning.
 
     Args:
         starts: Times of the pictures.
@@ -188,7 +188,7 @@ def _timing(
 
 
 def _likely(rates: Sequence[Fraction], low: Fraction, high: Fraction) -> list[Fraction]:
-    """Rates to try, likely ones first: the usual ones among those found, the usual ones that the times allow, the rest.
+    """Candidate rates, likeliest first: standard rates in ``rates``, standard rates that fit the times, the rest.
 
     Times in whole milliseconds leave a short video several rates; 23.99 is then rather 24000/1001.
     """
@@ -197,7 +197,7 @@ def _likely(rates: Sequence[Fraction], low: Fraction, high: Fraction) -> list[Fr
 
 
 def _every(path: Path) -> Iterator[Any]:
-    """Every picture of a file; ValueError with its name where it is damaged."""
+    """Every frame of a file; ValueError with its name if it is damaged."""
     try:
         yield from _pillow(path) if _is_pillow(path) else _decoded(path)
     except _DAMAGED as e:
@@ -205,7 +205,7 @@ def _every(path: Path) -> Iterator[Any]:
 
 
 def _decoded(path: Path) -> Iterator[Any]:
-    """Every picture of the first video stream, in the order of showing."""
+    """Every frame of the first video stream, in presentation order."""
     with open_media(path) as container:
         stream = _pictures(container)
         stream.thread_type = "AUTO"
@@ -215,7 +215,7 @@ def _decoded(path: Path) -> Iterator[Any]:
 
 
 def _decoder(stream: Any) -> Callable[[Any], Sequence[Any]]:
-    """What gives the pictures of a packet of a stream; of the empty last one those that it still held."""
+    """A function from a packet to its frames; the empty last packet flushes the decoder."""
     size = (stream.width or 0) * (stream.height or 0)
     # Pictures may be larger than the container says, but not as large as they please.
     most = max(4 * size, 1 << 20) if size else PICTURE_PIXELS
@@ -234,7 +234,7 @@ def _is_deep(frame: Any) -> bool:
 
 
 def _values(picture: Any, channels: int, deep: bool) -> NDArray[Any]:
-    """A decoded picture as whole numbers [H, W, channels] of 8 or 16 bits."""
+    """A decoded frame as integers [H, W, channels] of 8 or 16 bits."""
     if isinstance(picture, Image.Image):
         return np.asarray(picture.convert("RGB" if channels == 3 else "RGBA"))
     kind = ("rgba64le" if deep else "rgba") if channels == 4 else ("rgb48le" if deep else "rgb24")
@@ -247,7 +247,7 @@ def _values(picture: Any, channels: int, deep: bool) -> NDArray[Any]:
 
 
 def _is_pillow(path: Path) -> bool:
-    """GIF, WebP and PNG: Pillow puts their frames together and knows their transparency.
+    """Whether Pillow reads the file: GIF, WebP and PNG, because it handles frame disposal and transparency.
 
     Raises:
         ValueError: its header tells that it is damaged or too large.
@@ -288,7 +288,7 @@ def _transparent(frame: Image.Image) -> bool:
 
 
 def _merged(lasting: Sequence[Fraction], tick: Fraction) -> tuple[Fraction, tuple[int, ...], str]:
-    """Like :func:`_timing`, for files in which equal neighbours are one picture that lasts longer (milliseconds)."""
+    """Like :func:`_timing`, for formats that merge equal consecutive frames into a longer one (milliseconds)."""
     starts = [sum(lasting[:i], Fraction(0)) / 1000 for i in range(len(lasting))]
     # Times in whole hundredths (GIF): at 40 a second pictures last 20 and 30 ms, and none of them is two.
     half, total, count = tick / 2, sum(lasting, Fraction(0)) / 1000, len(lasting)

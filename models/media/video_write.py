@@ -1,4 +1,4 @@
-"""Clips to video files, frame by frame through the encoder.
+"""Encodes videos to files frame by frame.
 
 Sizes: where a codec keeps colour at half the width and height (all but ProRes and FFV1), an odd side is made even by
 repeating the last column or row. Transparency is kept by VP9 in WebM, ProRes and FFV1; elsewhere it is dropped. Colours
@@ -33,15 +33,15 @@ EncoderError: Final[type[Exception]] = av.FFmpegError
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What is to be written: a container and a codec that it may hold."""
+class VideoTarget:
+    """Container and codec of a file to write."""
 
     kind: str
     codec: str
 
     @classmethod
-    def of(cls, kind: str, codec: str, warn: Warn) -> Target:
-        """From the wishes of a user, ``auto`` among them; a codec that a container cannot hold gives way, aloud."""
+    def of(cls, kind: str, codec: str, warn: Warn) -> VideoTarget:
+        """Resolve ``auto``; if the container cannot hold the codec, its default is used with a warning."""
         if kind == "auto":
             kind = next((k for k, c in CONTAINERS.items() if c.codecs[0] == codec), "mp4")
         usual = CONTAINERS[kind].codecs[0]
@@ -52,7 +52,7 @@ class Target:
 
 
 def write_video(
-    path: Path, video: Video, target: Target, texts: Mapping[str, str], warn: Warn, **options: str
+    path: Path, video: Video, target: VideoTarget, texts: Mapping[str, str], warn: Warn, **options: str
 ) -> Generator[int, None, list[int]]:
     """Write a video; yields the number of frames done after each, and returns those that held NaN (black in the file).
 
@@ -105,7 +105,7 @@ def write_video(
 
 
 def add_chunks(png: Path, bodies: Iterable[bytes]) -> None:
-    """Put chunks, each of its kind and contents, into a PNG file: after its head, which is 33 bytes long."""
+    """Insert chunks, each of its type and contents, into a PNG file after the 33 bytes of its header."""
     chunks = b"".join((len(b) - 4).to_bytes(4, "big") + b + zlib.crc32(b).to_bytes(4, "big") for b in bodies)
     other = png.with_name(png.name + "-chunks")
     try:
@@ -123,15 +123,15 @@ def _text_chunks(texts: Mapping[str, str]) -> Iterator[bytes]:
 
 
 def _animation_of_one(video: Video) -> Iterator[bytes]:
-    """What says how long a single picture is shown, which ffmpeg leaves out (PNG specification, acTL and fcTL)."""
+    """The chunks that give a single image its duration, which ffmpeg omits (PNG specification, acTL and fcTL)."""
     lasts = (1 / video.fps).limit_denominator(0xFFFF)
     yield b"acTL" + struct.pack(">II", 1, 0)
     size = video.frames.width, video.frames.height
     yield b"fcTL" + struct.pack(">IIIIIHHBB", 0, *size, 0, 0, min(lasts.numerator, 0xFFFF), lasts.denominator, 0, 0)
 
 
-def _keeps_alpha(video: Video, target: Target, warn: Warn) -> bool:
-    """Whether the transparency of a video can be written; if not, that is said."""
+def _keeps_alpha(video: Video, target: VideoTarget, warn: Warn) -> bool:
+    """Whether the alpha of a video can be written; warns if not."""
     if video.frames.channels != 4:
         return False
     # libvpx keeps it in a second stream, which only Matroska and WebM carry.
@@ -165,7 +165,7 @@ def _stream(
 
 
 def _frame(values: NDArray[Any], pixels: str, width: int, height: int) -> Any:
-    """Levels [H, W, C] as a frame of the encoder's pixel format, padded to the size."""
+    """Integers [H, W, C] as a frame in the encoder's pixel format, padded to the size."""
     h, w, channels = values.shape
     if (w, h) != (width, height):
         values = np.pad(values, ((0, height - h), (0, width - w), (0, 0)), "edge")

@@ -1,4 +1,4 @@
-"""Whether a video or sound file is whole, told from its parts without decoding. Standard library only."""
+"""Whether a video or audio file is complete, from its structure without decoding. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from pipegraph.containers import EBML, SEGMENT, Part, Source, boxes, elements
 
 _CLUSTER = b"\x1f\x43\xb6\x75"
-"""The element of Matroska that holds pictures and sound of some seconds (RFC 9559)."""
+"""Matroska's cluster element, which holds some seconds of frames and audio (RFC 9559)."""
 
 
 def is_cut(path: Path) -> bool:
-    """Whether a file ends before its contents do; False where that cannot be told."""
+    """Whether a file is truncated; False where that cannot be told."""
     with path.open("rb") as file:
         source = Source(file)
         head = source.read(0, min(12, source.size)).ljust(12, b"\0")
@@ -26,7 +26,7 @@ def is_cut(path: Path) -> bool:
 
 
 def _segment_parts(source: Source) -> Iterator[Part]:
-    """A Matroska file's segment, and its clusters (a live recording's segment has no size, its clusters have)."""
+    """The segment of a Matroska file, and its clusters (in a live recording only clusters have a size)."""
     for part in elements(source, 0, source.size):
         yield part
         if part.kind == SEGMENT:

@@ -1,1 +1,1 @@
-"""What nodes change in how a network computes, for the calls of one run."""
+"""Patches: changes of how a network computes, active during the calls of one run."""

@@ -1,4 +1,4 @@
-"""Ask for one back end of attention while a model's network is called."""
+"""Prefers one attention backend during calls of a model's network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttentionBackend:
-    """A patch of models: calls of attention that the back end can serve go to it, the others as without it.
+    """A patch of models: attention calls go to this backend if it supports them.
 
     What the user asks for (``--kernels``, the environment) comes first.
     """

@@ -1,4 +1,4 @@
-"""Blocks of a network that are left out: what goes in comes out."""
+"""Skips blocks of a network: their inputs are returned as outputs."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pipegraph.context import holding
 from ..model import Model
 
 _LISTS: Final = {"double": ("blocks", "transformer_blocks"), "single": ("single_transformer_blocks",)}
-"""ComfyUI's names of the two kinds, diffusers' of the lists. Networks with one kind have double ones."""
+"""ComfyUI's kind -> diffusers' attribute. Networks with one kind of block have double ones."""
 _left_out: ContextVar[frozenset[nn.Module]] = ContextVar("pipegraph_left_out", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class SkipLayers:
-    """A patch of models; made by ``of``."""
+    """A patch of models; created by ``of``."""
 
     layers: frozenset[tuple[str, int]]
-    """Name of the list, place in it."""
+    """(attribute of the block list, index)."""
     returned: tuple[tuple[str, tuple[str, ...]], ...]
-    """Class of a block, the arguments that it gives back."""
+    """Block class -> arguments that a skipped block returns."""
 
     @classmethod
     def of(
         cls, network: Any, returned: Mapping[str, tuple[str, ...]], double: Sequence[int], single: Sequence[int]
     ) -> tuple[Self, list[str]]:
-        """The patch for a network, and which of the layers it has not, as sentences.
+        """The patch for a network, and sentences on layers it does not have.
 
         Args:
             network: The diffusion network.
@@ -62,7 +62,7 @@ class SkipLayers:
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
-        """Leave the blocks out of the calls inside a ``with``, in this thread (context) only."""
+        """Skip the blocks in calls inside a ``with``, in this thread (context) only."""
         blocks, returned = (
             frozenset(getattr(model.loaded.network, key)[i] for key, i in self.layers),
             dict(self.returned),
@@ -75,7 +75,7 @@ class SkipLayers:
 
 
 class _Held(partial[Any]):
-    """The ``forward`` of a block that may be left out."""
+    """The patched ``forward`` of a block."""
 
 
 def _forward(block: nn.Module, returned: Sequence[str], *args: Any, **kwargs: Any) -> Any:

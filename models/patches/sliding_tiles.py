@@ -1,4 +1,4 @@
-"""Self-attention of video networks to the neighbourhood only, and how much that changes."""
+"""Sliding tile attention for video networks, with a measurement of its error."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NAME: Final = "sliding tiles"
 
 @dataclass
 class Loss:
-    """What the first call of a run has lost against attention to all tokens."""
+    """Measured error of the first call of a run against full attention."""
 
     share: float
-    """Pairs of the video's tokens that are computed, of all."""
+    """Computed share of all pairs of video tokens."""
     errors: list[float] = field(default_factory=list)
     """Relative error (Frobenius norm) of each self-attention, in the order of the layers."""
 
@@ -40,16 +40,16 @@ class Loss:
 
 @dataclass(frozen=True)
 class SlidingTiles:
-    """A patch of models, see :mod:`pipegraph.kernels.ops.tiled_attention`; made by ``of``."""
+    """A patch of models, see :mod:`pipegraph.kernels.ops.tiled_attention`; created by ``of``."""
 
     tile: Size
     window: Size
     text: bool
-    """Text follows the tokens of the video and attends with them."""
+    """Text tokens follow the video tokens in the sequence."""
 
     @classmethod
     def of(cls, network: Any, tile: Size, window: Size) -> Self:
-        """For a network.
+        """The patch for a network.
 
         Raises:
             ValueError: it cannot be patched.
@@ -64,7 +64,7 @@ class SlidingTiles:
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
-        """Let the self-attentions of one call see their windows only; the first call of a run is measured."""
+        """Restrict self-attention of one call to windows; the first call of a run is measured."""
         config = model.loaded.network.config
         patch = (config.patch_size_t, *[config.patch_size] * 2) if self.text else config.patch_size
         grid: Size = tuple(-(-n // p) for n, p in zip(state.shape[2:], patch, strict=True))

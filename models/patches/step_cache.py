@@ -1,4 +1,4 @@
-"""Steps that are not computed: what the network added to its input is taken from the last step that was.
+"""EasyCache: reuse the last computed difference between input and output of the network in some steps.
 
 EasyCache (Zhou and others 2025, "Less is Enough: Training-Free Video Diffusion Acceleration via Runtime-Adaptive
 Caching", arXiv 2507.02860). With x the network's input and v its output, |.| the mean of absolute values, and j < i the
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepCache:
-    """When steps may be reused."""
+    """Settings for reusing steps."""
 
     threshold: float
     """Expected relative change of the output below which a step is reused; 0: never."""
     start_percent: float = 0.15
-    """Part of the way before which every step is computed."""
+    """Fraction of sampling before which every step is computed."""
     end_percent: float = 0.95
-    """Part of the way after which every step is computed."""
+    """Fraction of sampling after which every step is computed."""
     verbose: bool = False
-    """Say it where nothing was reused, too."""
+    """Also report runs in which nothing was reused."""
 
     def run(self, sampling: ModelSampling) -> CachedRun:
-        """The memory of one sampling run: nothing goes from one run to another."""
+        """The state for one sampling run; nothing is shared between runs."""
         ends = (self.start_percent, self.end_percent)
         first, last = (math.inf if p <= 0 else sampling.percent_to_sigma(p) for p in ends)
         return CachedRun(self.threshold, first, last)
@@ -57,7 +57,7 @@ class _Call:
 
 @dataclass(slots=True)
 class CachedRun:
-    """What one run knows of its last computed step, of all conditionings together."""
+    """State of one run: the last computed step of all conditionings."""
 
     threshold: float
     first: float
@@ -65,7 +65,7 @@ class CachedRun:
     last: float
     """Noise level below which they may not."""
     steps: int = 0
-    """Asked of the model; samplers of higher order ask more than once a step."""
+    """Steps requested so far; samplers of higher order request several per step."""
     reused: int = 0
     expected: list[float] = field(default_factory=list)
     """e of each reused step."""
@@ -80,7 +80,7 @@ class CachedRun:
     _waiting: bool = False
 
     def begin(self, x: Tensor, sigma: float, keys: frozenset[Hashable]) -> bool:
-        """Whether a step is reused.
+        """Whether to reuse this step.
 
         Args:
             x: The network's input, whole, without what lies beside it.
@@ -102,16 +102,16 @@ class CachedRun:
         return False
 
     def reuse(self, key: Hashable, x: Tensor) -> Tensor:
-        """The output that is taken for the input x of a call."""
+        """The reused output for input x of a call."""
         before = self._before[key]
         return x.float() + (before.v - before.x)
 
     def learn(self, key: Hashable, x: Tensor, v: Tensor) -> None:
-        """Remember a call that was computed."""
+        """Store a computed call."""
         self._now[key] = _Call(x.float(), v.float())
 
     def end(self) -> None:
-        """All calls of a computed step are done: measure."""
+        """Finish a computed step: measure change rate and error."""
         now, before = self._now, self._before
         self._size = _mean(*(call.v for call in now.values()))
         if now.keys() == before.keys():
@@ -125,7 +125,7 @@ class CachedRun:
         self._before, self._waiting = now, False
 
     def report(self) -> dict[str, Any]:
-        """For the run record."""
+        """Run record entry."""
         return {
             "threshold": self.threshold,
             "steps": self.steps,
@@ -147,7 +147,7 @@ class CachedRun:
 
 
 def _mean(*tensors: Tensor) -> float:
-    """Mean absolute value of all numbers."""
+    """Mean absolute value over all tensors."""
     total = sum(float(t.abs().sum(dtype=torch.float64 if t.device.type == "cpu" else None)) for t in tensors)
     return total / sum(t.numel() for t in tensors)
 

@@ -1,4 +1,4 @@
-"""Differential diffusion (Levin and Fried 2023, arXiv 2306.00950): a gray mask says how early a place is painted."""
+"""Differential diffusion (Levin and Fried 2023, arXiv 2306.00950): a gray mask sets when a place starts to change."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differential:
-    """Each step paints the places whose mask is at least the part of the way that is left."""
+    """A place is repainted in steps where its mask is at least the remaining fraction of sampling."""
 
     strength: float = 1.0
-    """How much of this is mixed with the mask as it is; 0 counts as 1, as in ComfyUI."""
+    """Blend of thresholded and original mask; 0 counts as 1, as in ComfyUI."""
 
     def begin(self, sampling: ModelSampling, levels: Tensor, mask: Tensor) -> Callable[[float], Tensor]:
         """The mask at each noise level of a run.

@@ -1,4 +1,4 @@
-"""What is found out while a run goes on, and is said when it is done."""
+"""Messages collected during a run and reported at its end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _findings: ContextVar[dict[str, Any] | None] = ContextVar("pipegraph_findings", 
 
 
 def finding(messages: dict[str, Any]) -> AbstractContextManager[None]:
-    """Collect findings of one run inside a ``with``, in this thread (context) only: by name, text when it is done."""
+    """Collect messages of one run inside a ``with``, in this thread (context) only: name -> text at the end."""
     return holding(_findings, messages)
 
 
 def findings() -> dict[str, Any] | None:
-    """Those of this run so far; None if nobody wants to know."""
+    """Messages of this run so far; None if they are not collected."""
     return _findings.get()

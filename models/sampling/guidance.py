@@ -1,4 +1,4 @@
-"""What nodes change in how predictions become one: CFG-Zero* and guidance by skipped layers, in x0 space.
+"""Changes of guidance: CFG-Zero* and skip-layer guidance, in x0 space.
 
 CFG-Zero* (Fan and others 2025, arXiv 2503.18886): v = a v_neg + cfg (v_pos - a v_neg), where of each item
 a = <v_pos, v_neg> / |v_neg|^2 brings the negative velocity as near to the positive one as a factor can. With
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from .model_sampling import ModelSampling
 
 Branches = Mapping[Hashable, "Branch"]
-"""What is asked of the model: ``positive``, ``negative`` where there is guidance, and what an Acting adds."""
+"""Branches of a step: ``positive``, ``negative`` if guided, and what an ``ActiveGuidance`` adds."""
 _LEAST = 1e-8
-"""Added to a squared length that is divided by."""
+"""Epsilon for divisors."""
 
 
 class Guidance(Protocol):
-    """What a node changes in guidance."""
+    """A change of guidance, made by a node."""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
-        """The change at work in one run."""
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
+        """The change as active in one run."""
         ...
 
     def idle(self, *, guided: bool) -> str:
@@ -44,37 +44,37 @@ class Guidance(Protocol):
         ...
 
 
-class Acting:
-    """A change of guidance in one run; what a change leaves as it is, it inherits."""
+class ActiveGuidance:
+    """A change of guidance in one run; the defaults change nothing."""
 
     def scale(self, cfg: float, sigma: float) -> float:
         """The guidance scale at a noise level."""
         return cfg
 
     def asked(self, branches: Branches, sigma: float) -> Branches:
-        """What is asked at a noise level."""
+        """The branches to evaluate at a noise level."""
         return branches
 
     def before(self, predictions: Mapping[Hashable, Tensor]) -> Mapping[Hashable, Tensor]:
-        """The predictions x0 of the branches, before guidance combines them."""
+        """Change the predictions x0 of the branches before guidance combines them."""
         return predictions
 
     def combined(
         self, x: Tensor, sigma: float, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float
     ) -> Tensor:
-        """The guided x0 in the place of ``guided``, which is d_neg + cfg (d_pos - d_neg)."""
+        """Replace the guided x0, which is d_neg + cfg (d_pos - d_neg)."""
         return guided
 
     def after(self, x: Tensor, predictions: Mapping[Hashable, Tensor], guided: Tensor, cfg: float) -> Tensor:
-        """The prediction x0, of the state x, what was found for each branch, and the guided x0 so far."""
+        """Change the guided x0, given the state x and the predictions x0 of the branches."""
         return guided
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroStar(Acting):
-    """CFG-Zero*, without its zero first steps, as ComfyUI has it."""
+class ZeroStar(ActiveGuidance):
+    """CFG-Zero* without its zero-init steps, as in ComfyUI."""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         return self
 
     def idle(self, *, guided: bool) -> str:
@@ -90,14 +90,14 @@ class ZeroStar(Acting):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The part of the way from noise to picture where something acts."""
+class SamplingRange:
+    """The range of sampling in which a change is active, as fractions."""
 
     start_percent: float
     end_percent: float
 
     def levels(self, sampling: ModelSampling) -> tuple[float, float]:
-        """The noise levels at its ends, the lower one first."""
+        """Noise levels of the range, the lower one first."""
         ends = (self.end_percent, self.start_percent)
         low, high = (math.inf if p <= 0 else sampling.percent_to_sigma(p) for p in ends)
         return low, high
@@ -105,15 +105,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SkippedLayers:
-    """Guidance away from what the network makes without some layers."""
+    """Skip-layer guidance: away from the prediction without some layers."""
 
     patch: Patch
-    part: Part
+    part: SamplingRange
     scale: float
     rescale: float = 0.0
-    """How much of the positive prediction's deviation is given back: 0 none, 1 all of it."""
+    """How much of the positive prediction's standard deviation is restored: 0 none, 1 all."""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         return _Skipping(self, *self.part.levels(sampling), branches["positive"].patched(self.patch))
 
     def idle(self, *, guided: bool) -> str:
@@ -122,12 +122,12 @@ class SkippedLayers:
 
 @dataclass(frozen=True, slots=True)
 class SkippedInNegative:
-    """The negative prediction is the one that is made without some layers."""
+    """The negative prediction is made without some layers."""
 
     patch: Patch
-    part: Part
+    part: SamplingRange
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         negative = branches.get("negative")
         return _Negative(*self.part.levels(sampling), negative and negative.patched(self.patch))
 
@@ -136,7 +136,7 @@ class SkippedInNegative:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Skipping(Acting):
+class _Skipping(ActiveGuidance):
     of: SkippedLayers
     low: float
     high: float
@@ -157,7 +157,7 @@ class _Skipping(Acting):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Negative(Acting):
+class _Negative(ActiveGuidance):
     low: float
     high: float
     branch: Branch | None
@@ -169,5 +169,5 @@ class _Negative(Acting):
 
 
 def _deviation(x: Tensor) -> Tensor:
-    """Standard deviation of each item, of x's axes."""
+    """Standard deviation per item, broadcastable to x."""
     return torch.std(x, dim=tuple(range(1, x.ndim)), keepdim=True)

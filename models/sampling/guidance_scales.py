@@ -1,4 +1,4 @@
-"""How the two predictions of classifier-free guidance are combined: other scales, kept lengths, kept contrast.
+"""Rescaled classifier-free guidance: other scales, norms and contrast.
 
 CFGNorm keeps the length of the channels at each place at that of the positive prediction. RescaleCFG is of Lin et al.
 2023 (arXiv 2305.08891, eq. 15 and 16): the contrast of the guided v prediction goes back to that of the positive one.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .guidance import Acting, Branches, Part
+from .guidance import ActiveGuidance, Branches, SamplingRange
 
 if TYPE_CHECKING:
     from .model_sampling import ModelSampling
@@ -24,13 +24,13 @@ LatentOperation = Callable[[Tensor], Tensor]
 _LEAST = 1e-8
 
 
-class Always(Acting):
-    """A change of guidance that is the same in each run, and changes nothing without a negative."""
+class Always(ActiveGuidance):
+    """A change of guidance that is the same in each run and has no effect without a negative."""
 
     node = ""
-    """Which node makes it."""
+    """Id of the node, for warnings."""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         return self
 
     def idle(self, *, guided: bool) -> str:
@@ -39,7 +39,7 @@ class Always(Acting):
 
 @dataclass(frozen=True)
 class NormAfter(Always):
-    """The guided x0 is no longer, place by place, than the positive one, then multiplied by ``strength``."""
+    """Limit the channel norm of the guided x0 to the positive prediction's, then multiply by ``strength``."""
 
     strength: float
     node = "CFGNorm"
@@ -54,7 +54,7 @@ class NormAfter(Always):
 
 @dataclass(frozen=True)
 class NormBefore(Always):
-    """The guided noise x - x0 is, place by place, as long as the positive one; ``strength`` blends it in."""
+    """Set the channel norm of the guided noise x - x0 to the positive prediction's; ``strength`` blends."""
 
     strength: float
     node = "CFGNorm"
@@ -72,14 +72,14 @@ class NormBefore(Always):
 
 @dataclass(frozen=True)
 class Rescaled(Always):
-    """The v prediction that the guided x0 stands for keeps the deviation of the positive one.
+    """Keep the standard deviation of the positive v prediction in the guided one (RescaleCFG).
 
     v = x - x0 (sigma^2 + 1) up to a factor that is the same for all. Flow models have no v of this kind; ComfyUI takes
     the same formula for them, and so do we.
     """
 
     multiplier: float
-    """0 changes nothing, 1 keeps all of the deviation."""
+    """0 changes nothing, 1 restores the whole deviation."""
     node = "RescaleCFG"
 
     def combined(
@@ -96,18 +96,18 @@ class Rescaled(Always):
 
 @dataclass(frozen=True)
 class Rescheduled(Always):
-    """Another guidance scale for a part of the way; at 1 the negative is not asked there."""
+    """Another guidance scale for a range of sampling; at 1 the negative is not evaluated there."""
 
     cfg: float
-    part: Part
+    part: SamplingRange
     node = "CFGOverride"
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         return _Rescheduled(self.cfg, *self.part.levels(sampling))
 
 
 @dataclass(frozen=True)
-class _Rescheduled(Acting):
+class _Rescheduled(ActiveGuidance):
     cfg: float
     low: float
     high: float
@@ -135,12 +135,12 @@ class Rescored(Always):
     def idle(self, *, guided: bool) -> str:
         return ""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         return _Rescored(self, sampling)
 
 
 @dataclass(frozen=True)
-class _Rescored(Acting):
+class _Rescored(ActiveGuidance):
     change: Rescored
     sampling: ModelSampling
 
@@ -157,7 +157,7 @@ class _Rescored(Acting):
 
 @dataclass(frozen=True)
 class Operated(Always):
-    """An operation on what guidance multiplies, d_pos - d_neg; without a negative, on d_pos."""
+    """Apply an operation to the guidance direction d_pos - d_neg; without a negative, to d_pos."""
 
     operation: LatentOperation
     node = "LatentApplyOperationCFG"
@@ -174,10 +174,10 @@ class Operated(Always):
 
 @dataclass(frozen=True)
 class TonemapReinhard:
-    """Compress the lengths of the channels at each place by Reinhard's curve, l / (1 + l / top)."""
+    """Compress channel norms by Reinhard's curve, l / (1 + l / top)."""
 
     multiplier: float
-    """top is this many times the mean length and 5 deviations of it."""
+    """top = multiplier * (mean norm + 5 standard deviations)."""
 
     def __call__(self, latent: Tensor) -> Tensor:
         length = _lengths(latent) + 1e-10
@@ -187,6 +187,6 @@ class TonemapReinhard:
 
 
 def _lengths(x: Tensor) -> Tensor:
-    """Length of the channels [B, 1, ...] at each place."""
+    """Channel norms [B, 1, ...]."""
     lengths: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
     return lengths

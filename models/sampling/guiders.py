@@ -25,14 +25,14 @@ OPTIONAL = {
     "concat_latent_image": "picture beside the latent (InpaintModelConditioning, InstructPixToPixConditioning)",
     "reference_latents": "reference latents (ReferenceLatent)",
 }
-"""Latents of a CONDITIONING item that only some families read, and what they are."""
+"""Optional latents of a CONDITIONING item, and how messages call them."""
 FEATHER = 8
-"""Latent cells over which an area of a conditioning fades out towards the rest of the picture."""
+"""Latent cells over which the area of a conditioning fades out."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Third:
-    """A third conditioning of a guider, and how its prediction d3 goes into the guided one of the other two."""
+    """A third conditioning, and how its prediction d3 is combined with the guided prediction of the other two."""
 
     conditioning: Sequence[Any]
     cfg: float
@@ -42,22 +42,22 @@ class Third:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Guider:
-    """The value on a GUIDER wire: a model and what it is to follow."""
+    """The value on a GUIDER wire: a model with its conditionings."""
 
     model: Model
     positive: Sequence[Any]
     negative: Sequence[Any] | None = None
-    """None: no guidance, the positive prediction is taken as it is."""
+    """None: no guidance."""
     cfg: float = 1.0
     third: Third | None = None
 
     @property
     def guided(self) -> bool:
-        """Whether the negative is asked."""
+        """Whether the negative is evaluated."""
         return self.negative is not None and not math.isclose(self.cfg, 1.0)
 
     def warnings(self) -> list[str]:
-        """What a user might not expect of these settings, as sentences."""
+        """Warnings about unexpected effects of these settings."""
         warnings = [w for change in self.model.guidance if (w := change.idle(guided=self.guided))]
         family = self.model.family
         sides = (self.positive, (self.guided and self.negative) or (), self.third.conditioning if self.third else ())
@@ -70,7 +70,7 @@ class Guider:
         return warnings
 
     def with_extras(self, **entries: Any) -> Guider:
-        """The same with further entries in its conditionings."""
+        """A copy with additional entries in its conditionings."""
 
         def with_entries(side: Sequence[Any]) -> Sequence[Any]:
             return [[text, {**extras, **entries}] for text, extras in side]
@@ -97,14 +97,14 @@ class Guider:
 
 
 class Branch:
-    """The entries of one conditioning, and where and how much each of them counts."""
+    """One conditioning: its entries with areas and weights."""
 
     def __init__(self, entries: Sequence[Prepared], x: Tensor) -> None:
         self.entries = entries
         self.weights = [_weight(entry, x) for entry in entries]
 
     def patched(self, patch: Patch) -> Branch:
-        """The same, asked of a network that a patch has changed."""
+        """A copy whose entries use a patched network."""
         branch = copy.copy(self)
         branch.entries = [replace(entry, patches=(*entry.patches, patch)) for entry in self.entries]
         return branch
@@ -113,7 +113,7 @@ class Branch:
         return [i for i, entry in enumerate(self.entries) if entry.acts(sigma)]
 
     def combine(self, acting: Sequence[int], predictions: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Average of the predictions, weighted place by place; 0 where no entry says anything."""
+        """Weighted average of the predictions; 0 where no entry applies."""
         if len(acting) == 1 and self.weights[acting[0]] is None:
             return predictions[0]
         total, weights = torch.zeros_like(x), torch.zeros_like(x)
@@ -126,7 +126,7 @@ class Branch:
 
 
 def _weight(entry: Prepared, x: Tensor) -> Tensor | None:
-    """How much an entry counts at each place of its area, shape that broadcasts to its part of x; None: 1."""
+    """Weight of an entry within its area, broadcastable to its part of x; None: 1."""
     if entry.mask is not None:
         return entry.crop(fit_mask(entry.mask, x))
     if entry.area is None:
@@ -137,7 +137,7 @@ def _weight(entry: Prepared, x: Tensor) -> Tensor | None:
 
 
 def _fade(size: int, start: int, whole: int, device: torch.device) -> Tensor:
-    """1 inside, rising by eighths from the edges that are not edges of the picture."""
+    """1 inside, ramping up by eighths from edges that are not image edges."""
     ramp = torch.ones(size, device=device)
     steps = torch.arange(1, FEATHER + 1, device=device)[:size] / FEATHER
     if start > 0:
@@ -168,7 +168,7 @@ def fit_mask(mask: Tensor, x: Tensor) -> Tensor:
 
 
 class GuidedDenoiser:
-    """A guider at work: (x, sigma) -> x0, counting what it costs."""
+    """A guider during a run: (x, sigma) -> x0, with statistics."""
 
     def __init__(
         self, model: Model, branches: Mapping[Hashable, Branch], cfg: float, third: Third | None = None
@@ -177,11 +177,11 @@ class GuidedDenoiser:
         self.sampling: ModelSampling = model.sampling
         self._changes = [change.begin(model.sampling, branches) for change in model.guidance]
         self.cached = model.step_cache.run(model.sampling) if model.step_cache else None
-        """What is known of the last steps, where some may be reused."""
+        """Reuse state, if steps may be reused."""
         self.calls = 0
-        """How often the model was asked."""
+        """Number of calls of the model."""
         self.rows = 0
-        """Most pictures the model saw in one call: batch x conditionings."""
+        """Largest number of rows in a call: batch size x conditionings."""
 
     @property
     def entries(self) -> list[Prepared]:
@@ -189,7 +189,7 @@ class GuidedDenoiser:
         return [entry for branch in self._branches.values() for entry in branch.entries]
 
     def __call__(self, x: Tensor, sigma: float, share: Tensor | None = None) -> Tensor:
-        """x0 of the state; ``share`` [B or 1, 1, ...] is what part of sigma there is at each place, 1 by default."""
+        """x0 of the state; ``share`` [B or 1, 1, ...] is the fraction of sigma at each place, default 1."""
         branches = self._branches
         for change in self._changes:
             branches = change.asked(branches, sigma)
@@ -209,7 +209,7 @@ class GuidedDenoiser:
         return self._combined(x, sigma, combined)
 
     def _combined(self, x: Tensor, sigma: float, predictions: Mapping[Hashable, Tensor]) -> Tensor:
-        """One prediction x0 of those of the branches."""
+        """Combine the predictions x0 of the branches."""
         cfg = self._cfg
         for change in self._changes:
             cfg, predictions = change.scale(cfg, sigma), change.before(predictions)

@@ -1,4 +1,4 @@
-"""Rectified flow of video and sound that go down schedules of their own in one run (MiniMax-H3).
+"""Rectified flow of video and audio with separate schedules in one run (MiniMax-H3).
 
 Both schedules are one grid t in 0..1, shifted by a for the video and by b for the sound: sigma = a t / (1 + (a - 1) t).
 So sigma / (1 - sigma), noise to signal, of the sound is b / a of the video's at each t. A sound that is carried a / b
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JointFlow(Flow):
-    """The video's noise levels; ``shift`` is the video's."""
+    """Noise levels of the video; ``shift`` is the video's."""
 
     shift: float = 12.0
     sound_shift: float = 3.0
 
     @property
     def ratio(self) -> float:
-        """Noise to signal of the sound, in parts of the video's."""
+        """Noise-to-signal ratio of the audio relative to the video's."""
         return self.sound_shift / self.shift
 
     def carried(self, row: Tensor, shapes: Sequence[Sequence[int]]) -> Tensor:
@@ -46,7 +46,7 @@ class JointFlow(Flow):
 
 
 def of_sound(clip_sigma: Tensor, ratio: float) -> tuple[Tensor, Tensor]:
-    """The sound's noise level beside the video's, and g, for any shape.
+    """Noise level of the audio at the video's sigma, and g, for any shape.
 
     With r the ``ratio``: g = 1 / (1 - (1 - r) sigma), the sound's level is r g sigma, and its state is r g times what
     the sampler carries.
@@ -56,6 +56,6 @@ def of_sound(clip_sigma: Tensor, ratio: float) -> tuple[Tensor, Tensor]:
 
 
 def carried_velocity(velocity: Tensor, carried: Tensor, g: Any, ratio: float) -> Tensor:
-    """The velocity noise - latent of a carried sound, of that of the sound itself."""
+    """Velocity (noise - latent) of the carried audio from that of the audio itself."""
     restored: Tensor = (velocity - (1 - ratio) * carried) * g
     return restored

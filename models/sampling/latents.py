@@ -1,4 +1,4 @@
-"""LATENT values: batches of them and their resizing. None of these changes what it is given."""
+"""LATENT values: batches and resizing. Inputs are never changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Latent = Mapping[str, Any]
 
 
 def take(latent: Latent, start: int, length: int) -> dict[str, Any]:
-    """Items ``start`` to ``start + length`` of a batch, with the ``batch_index`` their noise is drawn by."""
+    """Items ``start`` to ``start + length`` of a batch, with the ``batch_index`` that seeds their noise."""
     samples = latent["samples"]
     start = min(start, len(samples) - 1)
     end = min(start + length, len(samples))
@@ -27,7 +27,7 @@ def take(latent: Latent, start: int, length: int) -> dict[str, Any]:
 
 
 def repeat(latent: Latent, amount: int) -> dict[str, Any]:
-    """A batch ``amount`` times over; copies get new numbers after the highest, hence noise of their own."""
+    """Repeat a batch ``amount`` times; copies get new indices after the highest, hence different noise."""
     samples = latent["samples"]
     repeated = each(latent, lambda x: x.repeat(amount, *[1] * (x.ndim - 1)))
     mask = latent.get("noise_mask")
@@ -43,7 +43,7 @@ def repeat(latent: Latent, amount: int) -> dict[str, Any]:
 
 
 def resize(samples: Tensor, rows: int, columns: int, method: str, crop: bool = False) -> Tensor:
-    """Samples [B, C, ..., H, W] at rows x columns; ``crop`` cuts the middle out in the new shape first."""
+    """Samples [B, C, ..., H, W] resized to rows x columns; ``crop`` first crops the centre to the new aspect ratio."""
     h, w = samples.shape[-2:]
     if crop and w * rows > h * columns:
         cut = round((w - h * columns / rows) / 2)
@@ -63,7 +63,7 @@ def resize(samples: Tensor, rows: int, columns: int, method: str, crop: bool = F
 
 
 def _bislerp(samples: Tensor, size: int) -> Tensor:
-    """The last axis of [B, C, H, W] resized: between neighbours, channel vectors turn evenly and lengths blend."""
+    """Resize the last axis of [B, C, H, W] by slerp of channel vectors, with norms interpolated linearly."""
     place = torch.arange(samples.shape[-1], dtype=torch.float32, device=samples.device)
     at = nn.functional.interpolate(place[None, None], size, mode="linear")[0, 0]
     left = at.floor().long()

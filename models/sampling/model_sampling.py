@@ -1,4 +1,4 @@
-"""What a network predicts and at which noise levels: everything a sampler must know of a model, and no weights.
+"""Noise levels and parametrisation of a model: everything a sampler needs to know, without weights.
 
 Samplers work in sigma space on the denoised prediction x0. A ``ModelSampling`` turns sigma into the network's input,
 scaling and timestep, and its output into x0. Two kinds: ``Flow`` (rectified flow, x = sigma n + (1 - sigma) z:
@@ -28,12 +28,12 @@ class ModelSampling(Protocol):
 
     @property
     def table(self) -> Tensor:
-        """The model's own noise levels, float64, rising."""
+        """The model's own noise levels, float64, ascending."""
         ...
 
     @property
     def entries(self) -> int:
-        """How many noise levels the table has."""
+        """Number of noise levels in the table."""
         ...
 
     @property
@@ -43,40 +43,40 @@ class ModelSampling(Protocol):
     def sigma_max(self) -> float: ...
 
     def timestep(self, sigma: Tensor) -> Tensor:
-        """What the network is told instead of sigma; like ``sigma``."""
+        """Timestep(s) for sigma(s), of the same type and shape."""
         ...
 
     def sigma(self, timestep: Tensor) -> Tensor:
-        """The noise levels of timesteps, which may lie between two of the table; float64."""
+        """Noise levels of timesteps, interpolated in the table; float64."""
         ...
 
     def percent_to_sigma(self, percent: float) -> float:
-        """The noise level after a part 0..1 of the way from noise to picture; 0 from 1 on."""
+        """Noise level after a fraction 0..1 of sampling; 0 from 1 on."""
         ...
 
     def alpha(self, sigma: float) -> float:
-        """How much of the picture is in the state at ``sigma``."""
+        """Scale of the image in the state at ``sigma``."""
         ...
 
     def network_input(self, sigma: Tensor, x: Tensor) -> Tensor:
-        """The state [B, ...] as the network wants to see it."""
+        """The network's input for the state [B, ...]."""
         ...
 
     def denoised(self, sigma: Tensor, output: Tensor, x: Tensor) -> Tensor:
-        """The picture x0 [B, ...] that the network's output stands for."""
+        """x0 [B, ...] from the network's output."""
         ...
 
     def noise_scaling(self, sigma: float, noise: Tensor, latent: Tensor, *, max_denoise: bool = False) -> Tensor:
-        """The state at ``sigma`` made of a picture and noise; ``max_denoise``: the run starts from pure noise."""
+        """Noise an image to ``sigma``; ``max_denoise``: the run starts from pure noise."""
         ...
 
     def inverse_noise_scaling(self, sigma: float, x: Tensor) -> Tensor:
-        """The latent that a run ending at ``sigma`` hands out; undoes the scaling of the picture in the state."""
+        """The latent to return for a run that ends at ``sigma``: undoes the scaling of the image in the state."""
         ...
 
 
 def per_item(sigma: Tensor, x: Tensor) -> Tensor:
-    """Sigma [B] in a shape that multiplies x [B, ...]; one for each place stays as it is."""
+    """Sigma [B] reshaped to broadcast with x [B, ...]; a sigma per place is unchanged."""
     return sigma if sigma.ndim == x.ndim else sigma.reshape(-1, *[1] * (x.ndim - 1))
 
 
@@ -85,9 +85,9 @@ class Flow:
     """Rectified flow: the network predicts n - z from the state itself."""
 
     shift: float = 1.0
-    """a in sigma(t) = a t / (1 + (a - 1) t): above 1 more of the steps lie at high noise."""
+    """a in sigma(t) = a t / (1 + (a - 1) t); above 1, more steps lie at high noise."""
     multiplier: float = 1.0
-    """The network is told sigma * multiplier: 1000 for SD3 and Wan, 1 where it scales by itself as FLUX does."""
+    """timestep = sigma * multiplier: 1000 for SD3 and Wan, 1 for FLUX, which scales it itself."""
     entries: int = 1000
     flow = True
 
@@ -206,12 +206,12 @@ class Discrete:
 
 
 def reshifted(sampling: ModelSampling, to: Flow) -> Flow:
-    """The noise levels ``to``, told to the network in the unit that ``sampling`` tells them in."""
+    """The noise levels of ``to`` with the timestep unit of ``sampling``."""
     if not isinstance(sampling, Flow):
         raise ValueError("a shift is for flow models; this model predicts noise or v")
     return replace(sampling, shift=to.shift, entries=to.entries)
 
 
 def mu_for_tokens(tokens: float, base_shift: float = 0.5, max_shift: float = 1.15) -> float:
-    """FLUX's mu for a picture of so many tokens: on the line through 256 tokens and 4096 tokens."""
+    """FLUX's mu for an image of this many tokens: linear between 256 and 4096 tokens."""
     return base_shift + (max_shift - base_shift) * (tokens - 256) / (4096 - 256)

@@ -1,4 +1,4 @@
-"""Noise, always drawn on the CPU in float32: the same seed is the same picture on every device.
+"""Noise, always drawn on the CPU in float32, so a seed gives the same image on every device.
 
 Initial noise is drawn as ComfyUI draws it. Noise of single steps comes from one generator an item, seeded by the run's
 seed and the item's number, so that item i of a batch can be made again alone (``batch_index`` of a LATENT).
@@ -21,7 +21,7 @@ def _generator(seed: int) -> torch.Generator:
 
 
 def initial_noise(seed: int, shape: Sequence[int], items: Sequence[int] | None = None) -> Tensor:
-    """Normal noise of ``shape`` [B, ...] from one stream, item after item.
+    """Normal noise of ``shape`` [B, ...] from one generator, item after item.
 
     For items of a multiple of 16 values (every latent of 16 channels) that is ComfyUI's single draw of the whole
     batch, bit for bit. torch redraws the end of other sizes, so there a batch beyond its first item would depend on
@@ -41,7 +41,7 @@ def initial_noise(seed: int, shape: Sequence[int], items: Sequence[int] | None =
 
 
 class ItemNoise:
-    """Fresh noise for the steps of a run: one CPU generator an item, so an item does not depend on its batch."""
+    """Noise for the steps of a run: one CPU generator per item, so an item does not depend on its batch."""
 
     def __init__(self, seed: int, items: Sequence[int]) -> None:
         self._generators = [_generator(_item_seed(seed, i)) for i in items]
@@ -53,7 +53,7 @@ class ItemNoise:
 
 
 def _item_seed(seed: int, item: int) -> int:
-    """Item 0 gets ComfyUI's seed + 1; the others a hash, so that neighbours' streams have nothing in common."""
+    """Item 0 gets ComfyUI's seed + 1; others a hash, so that their streams are independent."""
     if item == 0:
         return (seed + 1) % 2**64
     digest = hashlib.blake2b(f"pipegraph step noise {seed} {item}".encode(), digest_size=8).digest()
@@ -66,10 +66,10 @@ class Noise:
 
     seed: int = 0
     silent: bool = False
-    """No initial noise: zeros in its place. Step noise is drawn all the same."""
+    """Zeros instead of initial noise. Step noise is unaffected."""
 
     def generate_noise(self, latent: Mapping[str, Any]) -> Tensor:
-        """Initial noise for a LATENT, float32 on the CPU, of the shape of its samples."""
+        """Initial noise for a LATENT, float32 on the CPU, of its samples' shape."""
         samples: Tensor = latent["samples"]
         if self.silent:
             return torch.zeros(samples.shape)

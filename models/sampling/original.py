@@ -1,4 +1,4 @@
-"""What a latent was before noise was added, which a run that leaves noise in hands on to the next sampler.
+"""The latent before noise was added, passed on by runs that leave noise in.
 
 A sampler that goes on with a ``noise_mask`` has to keep the original, and the noise that it is kept with at each level,
 not the noisy latent. A LATENT with noise left in it has therefore ``original``:
@@ -20,19 +20,19 @@ KEY = "original"
 
 
 def original_of(latent: Mapping[str, Any]) -> Mapping[str, Tensor] | None:
-    """The original of a LATENT, None if it has none or the samples are others by now."""
+    """The original of a LATENT; None without one, or if the samples have changed since."""
     original: Mapping[str, Tensor] | None = latent.get(KEY)
     return original if original is not None and torch.equal(original["noised"], latent["samples"]) else None
 
 
 def with_samples(latent: Mapping[str, Any], samples: Tensor, original: Mapping[str, Tensor] | None) -> dict[str, Any]:
-    """A LATENT with other samples and their original."""
+    """A LATENT with other samples and original."""
     result = {k: v for k, v in latent.items() if k != KEY} | {"samples": samples}
     return result if original is None else {**result, KEY: original}
 
 
 def each(latent: Mapping[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-    """A LATENT whose samples are changed, and its original in the same way."""
+    """Apply a function to the samples of a LATENT and to its original."""
     original = original_of(latent)
     changed = original and {name: change(value) for name, value in original.items()}
     return with_samples(latent, change(latent["samples"]), changed)

@@ -20,7 +20,7 @@ from .model_sampling import ModelSampling
 from .noise import ItemNoise, Noise, initial_noise
 from .original import KEY, original_of, with_samples
 from .samplers import Sampler
-from .steps import Step
+from .steps import SamplerStep
 
 if TYPE_CHECKING:
     from pipegraph.models.model import Model
@@ -32,8 +32,8 @@ NOISY_ORIGINAL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a run did, for the run record."""
+class SamplingReport:
+    """Statistics of a run, for the run record."""
 
     sampler: str
     steps: int
@@ -41,38 +41,38 @@ class Report:
     sigma_first: float | None
     sigma_last: float | None
     rows_per_step: int
-    """Pictures in a call of the model: batch size times conditionings."""
+    """Rows per call of the model: batch size times conditionings."""
     step_cache: dict[str, Any] | None = None
-    """What EasyCache did, where it was asked for."""
+    """SamplingReport of EasyCache, if used."""
 
     def as_dict(self) -> dict[str, Any]:
-        """For the run record: without what was not asked for."""
+        """Run record entry, without unused fields."""
         return {k: v for k, v in asdict(self).items() if v is not None or k != "step_cache"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sampled:
-    """The end of a run; both tensors are VAE latents, float32 on the CPU, of the shape of the LATENT's samples."""
+    """Result of a run; tensors are VAE latents, float32 on the CPU, of the LATENT's shape."""
 
     samples: Tensor
     denoised: Tensor
-    """The model's last prediction; equals ``samples`` for a run that ends at sigma 0."""
-    report: Report
+    """The model's last prediction; equals ``samples`` if the run ends at sigma 0."""
+    report: SamplingReport
     original: Mapping[str, Tensor] | None = None
-    """Of samples with noise left in them, for another run that goes on with a mask."""
+    """For samples with noise left: the original, for a later run with a mask."""
 
     def latent(self, latent: Mapping[str, Any]) -> dict[str, Any]:
-        """The LATENT that comes of the one the run was given."""
+        """The output LATENT for the run's input LATENT."""
         return with_samples(latent, self.samples, self.original)
 
     def denoised_latent(self, latent: Mapping[str, Any]) -> dict[str, Any]:
-        """The same with the prediction."""
+        """The output LATENT with the prediction as samples."""
         return with_samples(latent, self.denoised, None)
 
 
 def sample(
     guider: Guider, noise: Noise, sampler: Sampler, sigmas: Tensor, latent: Mapping[str, Any]
-) -> Generator[Step, None, Sampled]:
+) -> Generator[SamplerStep, None, Sampled]:
     """Run a sampler; yields after each step.
 
     No step (fewer than two sigmas): the samples come back as they are and the model is not called. A ``noise_mask``
@@ -84,7 +84,7 @@ def sample(
     levels = sigmas.detach().float().cpu()
     if len(levels) < 2:
         untouched = latent["samples"]
-        return Sampled(untouched, untouched, Report(sampler.name, 0, 0, None, None, 0), latent.get(KEY))
+        return Sampled(untouched, untouched, SamplingReport(sampler.name, 0, 0, None, None, 0), latent.get(KEY))
     if not bool(torch.isfinite(levels).all()) or bool((levels.diff() >= 0).any()) or levels[-1] < 0:
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
     if guider.model.begins_with is not None and not sampler.blockwise:
@@ -116,7 +116,7 @@ def _short(values: Tensor) -> str:
 @torch.inference_mode()
 def _run(
     guider: Guider, noise: Noise, sampler: Sampler, levels: Tensor, latent: Mapping[str, Any]
-) -> Generator[Step, None, Sampled]:
+) -> Generator[SamplerStep, None, Sampled]:
     model, sampling = guider.model, guider.model.sampling
     if shapes := latent.get("shapes"):
         if not model.family.joint:
@@ -152,7 +152,7 @@ def _run(
     steps = sampler.run(denoise, x, levels, ItemNoise(noise.seed, latent.get("batch_index") or range(len(x))))
     prediction = x
 
-    def noted(step: Step) -> Step:
+    def noted(step: SamplerStep) -> SamplerStep:
         nonlocal prediction
         prediction = step.denoised
         return step
@@ -167,7 +167,7 @@ def _run(
     ):
         messages["step cache"] = cached
     calls, reuse = (denoiser.calls - cached.reused, cached.report()) if cached else (denoiser.calls, None)
-    report = Report(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
+    report = SamplingReport(sampler.name, len(levels) - 1, calls, first, last, denoiser.rows, reuse)
     if shapes and isinstance(sampling, JointFlow):
         x, prediction = (sampling.restored(row, shapes) for row in (x, prediction))
     x, prediction = (model.process_out(row).cpu() for row in (x, prediction))
@@ -177,7 +177,7 @@ def _run(
 
 
 def _state(model: Model, samples: Tensor, shapes: Any) -> Tensor:
-    """Latents of a VAE in the numbers of the model, on its device."""
+    """VAE latents as network state, on the model's device."""
     # An empty latent stands for "nothing there", not for the picture that zeros decode to: it is not shifted.
     state = samples.to(model.loaded.device, torch.float32)
     state = model.process_in(state) if is_filled(samples) else state
@@ -189,7 +189,7 @@ MaskAt = Callable[[float], Tensor]
 
 
 class MaskedDenoiser:
-    """For inpainting: where the mask is 0 the state is the noised original and the prediction the original."""
+    """Inpainting: where the mask is 0, the state is the noised original and the prediction the original."""
 
     def __init__(self, inner: GuidedDenoiser, mask: MaskAt, clean: Tensor, noise: Tensor) -> None:
         self._inner, self._mask, self._clean, self._noise = inner, mask, clean, noise
@@ -202,7 +202,7 @@ class MaskedDenoiser:
 
 
 class KeepingDenoiser:
-    """For networks that know a noise level for each token.
+    """Inpainting for networks with a timestep per token.
 
     Where the mask is 0 the state is the original without noise, and the network is told so; where it is m, there is m
     of the noise, and m of the prediction counts.
@@ -219,12 +219,12 @@ class KeepingDenoiser:
 
 
 def is_filled(samples: Tensor) -> bool:
-    """Whether a latent holds anything: an empty one is known by all its values being exactly 0."""
+    """Whether a latent has content: an empty one is all zeros."""
     return bool(samples.any())
 
 
 def fit_cells(latent: Mapping[str, Any], format: LatentFormat) -> Tensor:
-    """The samples of a LATENT; an empty one made for cells of another size is remade for as many pixels.
+    """Samples of a LATENT; an empty one with another cell size is recreated for as many pixels.
 
     Raises:
         ValueError: these pixels are no whole tokens.
@@ -241,7 +241,7 @@ def fit_cells(latent: Mapping[str, Any], format: LatentFormat) -> Tensor:
 
 
 def fit_shape(samples: Tensor, channels: int, axes: int = 2) -> Tensor:
-    """A latent with the model's numbers of channels and axes: an empty one is remade, a filled one must have them.
+    """A latent with the model's channels and axes: an empty one is recreated, others must match.
 
     EmptyLatentImage cannot know the model and makes 4 channels. A picture is a video of one frame.
     """

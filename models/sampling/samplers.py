@@ -19,11 +19,11 @@ class Sampler:
     name: str
     run: SamplerFunction
     drop_penultimate: bool = False
-    """Its schedules are made one step longer and lose their last sigma before 0, too close to it for its order."""
+    """Schedules get one more step and drop the last sigma before 0, which is too close to it for this order."""
     fresh_mask_noise: bool = False
-    """What a noise mask protects is noised with noise of its own, not the initial one."""
+    """Masked areas are noised with fresh noise instead of the initial noise."""
     blockwise: bool = False
-    """It makes a video block by block, each from those before it."""
+    """Generates a video block by block."""
 
 
 SAMPLERS: dict[str, Sampler] = {
@@ -51,7 +51,7 @@ SAMPLERS: dict[str, Sampler] = {
 
 
 def euler_ancestral(eta: float, s_noise: float) -> Sampler:
-    """Ancestral Euler that goes ``eta`` of the way down further and adds ``s_noise`` times the noise."""
+    """Ancestral Euler with ``eta`` and noise scale ``s_noise``."""
 
     def run(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
         return sde.euler_ancestral(denoise, x, sigmas, lambda state: s_noise * noise(state), eta)
@@ -60,7 +60,7 @@ def euler_ancestral(eta: float, s_noise: float) -> Sampler:
 
 
 def er_sde(power: float | None, order: int, s_noise: float) -> Sampler:
-    """ER-SDE with another noise scale (see ``samplers_sde.er_sde``), order, and ``s_noise`` times the noise."""
+    """ER-SDE with noise scaling, order and noise scale ``s_noise`` (see ``samplers_sde.er_sde``)."""
 
     def run(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
         return sde.er_sde(denoise, x, sigmas, noise, order, power, s_noise)
@@ -69,7 +69,7 @@ def er_sde(power: float | None, order: int, s_noise: float) -> Sampler:
 
 
 def lcm(s_noise: float, s_noise_end: float, clip_std: float) -> Sampler:
-    """LCM whose noise is multiplied by a number that goes evenly from one value to another, and cut at its tails.
+    """LCM with noise scaled linearly from step to step, and clipped.
 
     Args:
         s_noise: Factor of the first step.

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from .steps import Denoiser, Step, StepNoise, Steps, each_step, euler_step
+from .steps import Denoiser, SamplerStep, StepNoise, Steps, each_step, euler_step
 
 
 def euler(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
@@ -20,7 +20,7 @@ def euler(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Ste
     for done, total, s, to in each_step(sigmas.tolist()):
         d = denoise(x, s)
         x = euler_step(x, d, s, to)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -34,7 +34,7 @@ def heun(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Step
         else:
             slope = (x - d) / s + (ahead - denoise(ahead, to)) / to
             x = x + slope * ((to - s) / 2)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -48,7 +48,7 @@ def dpm_2(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Ste
             middle = math.sqrt(s * to)
             half = euler_step(x, d, s, middle)
             x = x + (half - denoise(half, middle)) * ((to - s) / middle)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -66,7 +66,7 @@ def dpmpp_2m(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> 
                 ahead = torch.lerp(before[1], d, 1 + 1 / (2 * r))
             x = euler_step(x, ahead, s, to)
         before = (s, d)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -83,7 +83,7 @@ def res_multistep(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise
             phi2 = (1 - phi1) / h
             x = (to / s) * x + (h * phi1 + h * h * phi2 / back) * d - (h * h * phi2 / back) * before[1]
         before = (s, d)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -98,12 +98,12 @@ def gradient_estimation(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: Ste
         else:
             x = x + (slope if before is None else torch.lerp(before, slope, gamma)) * (to - s)
         before = slope
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
 UNI_PC_LAST_SIGMA = 0.001
-"""What uni_pc takes for a last sigma of 0, where lambda has no value."""
+"""Replaces a last sigma of 0 in uni_pc, where lambda is infinite."""
 
 
 def uni_pc(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, variant: str = "bh1") -> Steps:
@@ -123,7 +123,7 @@ def uni_pc(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, varia
         history = [*history[-2:], (s, d)]
         at, order = x, min(highest, done, total + 1 - done)
         x = _uni_pc_update(at, history[-order:], to, variant)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -135,7 +135,7 @@ def uni_pc_bh2(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -
 def _uni_pc_update(
     x: Tensor, history: list[tuple[float, Tensor]], to: float, variant: str, corrected_by: Tensor | None = None
 ) -> Tensor:
-    """From x at the last sigma of ``seen`` to ``to``; ``seen`` holds as many predictions as the order."""
+    """From x at the last sigma of ``history`` to ``to``; ``history`` has as many predictions as the order."""
     s, d = history[-1]
     h = math.log(s / to)
     rates = [math.log(s / earlier) / h for earlier, _ in history[-2::-1]]
@@ -150,7 +150,7 @@ def _uni_pc_update(
 
 
 def _uni_pc_weights(rates: list[float], h: float, scale: float) -> list[float]:
-    """Weights of the slopes: they integrate polynomials exactly; 1/2 where there is one slope, as in the paper."""
+    """Weights of the differences, exact for polynomials; 1/2 for a single difference, as in the paper."""
     if len(rates) <= 1:
         return [0.5] * len(rates)
     wanted, phi, factorial = [], math.expm1(h) / h - 1, 1.0

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .model_sampling import ModelSampling
-from .steps import Denoiser, Step, StepNoise, Steps, each_step, euler_step
+from .steps import Denoiser, SamplerStep, StepNoise, Steps, each_step, euler_step
 
 
 def _lambda(sampling: ModelSampling, sigma: float) -> float:
@@ -21,7 +21,7 @@ def _lambda(sampling: ModelSampling, sigma: float) -> float:
 
 
 def _levels(sampling: ModelSampling, sigmas: Tensor) -> list[float]:
-    """The sigmas with a first one of 1 of a flow model, where lambda is -inf, moved down by 1e-4 of the way."""
+    """The sigmas; a first sigma of 1 in flow models, where lambda is -inf, is lowered by 1e-4 of the range."""
     levels: list[float] = sigmas.tolist()
     if sampling.flow and levels[0] >= 1:
         levels[0] = max(sampling.percent_to_sigma(1e-4), (1 + levels[1]) / 2)
@@ -29,7 +29,7 @@ def _levels(sampling: ModelSampling, sigmas: Tensor) -> list[float]:
 
 
 def euler_ancestral(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise, eta: float = 1.0) -> Steps:
-    """Euler down to below the next sigma, then noise up to it (DDPM's posterior at eta 1)."""
+    """Euler to below the next sigma, then noise up to it (DDPM's posterior at eta 1)."""
     for done, total, s, to in each_step(sigmas.tolist()):
         d = denoise(x, s)
         if to == 0:
@@ -42,17 +42,17 @@ def euler_ancestral(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoi
         else:
             up = min(to, eta * to * math.sqrt(s**2 - to**2) / s)
             x = euler_step(x, d, s, math.sqrt(to**2 - up**2)) + up * noise(x)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
 def lcm(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise) -> Steps:
-    """Jump to the prediction and noise it again (latent consistency models, arXiv 2310.04378)."""
+    """Jump to the prediction and add noise again (latent consistency models, arXiv 2310.04378)."""
     for done, total, s, to in each_step(sigmas.tolist()):
         x = d = denoise(x, s)
         if to > 0:
             x = denoise.sampling.noise_scaling(to, noise(d), d)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -72,7 +72,7 @@ def dpmpp_2m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise,
                 x = x + (gain / 2 * h / before[0]) * (d - before[1])
             x = x + (to * math.sqrt(-math.expm1(-2 * eta * h))) * noise(x)
             before = (h, d)
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
@@ -91,12 +91,12 @@ def dpmpp_3m_sde(denoise: Denoiser, x: Tensor, sigmas: Tensor, noise: StepNoise,
             x = x + sampling.alpha(to) * _bend(d, history, h, reach)
             x = x + (to * math.sqrt(-math.expm1(-2 * eta * h))) * noise(x)
             history = [(h, d), *history[:1]]
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 
 def _bend(d: Tensor, history: list[tuple[float, Tensor]], h: float, reach: float) -> Tensor | float:
-    """What slope and curvature of x0 in lambda add to a step of ``h``."""
+    """Contribution of x0's slope and curvature in lambda to a step of ``h``."""
     if not history:
         return 0.0
     phi2 = math.expm1(-reach) / reach + 1
@@ -147,7 +147,7 @@ def er_sde(
                 new = new + s_noise * math.sqrt(max(v**2 - (u * r) ** 2, 0.0)) * noise(x)
             x = sampling.alpha(to) * new
             before, slope_before = [(u, d), *before[:1]], slope
-        yield Step(done, total, s, d)
+        yield SamplerStep(done, total, s, d)
     return x
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from .model_sampling import ModelSampling
 
 Schedule = Callable[[ModelSampling, int], Tensor]
-"""Sigmas of a model for a number of steps, float64, without the check that ``sigmas_for`` makes."""
+"""Sigmas for a model and number of steps, float64, before the checks of ``sigmas_for``."""
 
 
 def _ended(sigmas: Tensor) -> Tensor:
@@ -29,24 +29,24 @@ def _linspace(start: float, end: float, n: int) -> Tensor:
 
 
 def _ends(sampling: ModelSampling) -> tuple[float, float]:
-    """Timesteps of sigma_max and sigma_min, which the even schedules run between."""
+    """Timesteps of sigma_max and sigma_min, the ends of the uniform schedules."""
     first, last = sampling.timestep(torch.tensor([sampling.sigma_max, sampling.sigma_min], dtype=torch.float64))
     return float(first), float(last)
 
 
 def simple(sampling: ModelSampling, n: int) -> Tensor:
-    """Even steps through the table from its top."""
+    """Uniform steps through the table from its top."""
     size = len(sampling.table)
     return _ended(sampling.table[[size - 1 - int(i * size / n) for i in range(n)]])
 
 
 def sgm_uniform(sampling: ModelSampling, n: int) -> Tensor:
-    """Even in timesteps, with the step below the last one left out."""
+    """Uniform in timesteps, without the last step."""
     return _ended(sampling.sigma(_linspace(*_ends(sampling), n + 1)[:-1]))
 
 
 def normal(sampling: ModelSampling, n: int) -> Tensor:
-    """Even in timesteps from sigma_max to sigma_min, both kept; a table that reaches 0 needs no 0 appended."""
+    """Uniform in timesteps from sigma_max to sigma_min, both included; no 0 is appended if the table reaches it."""
     first, last = _ends(sampling)
     if float(sampling.sigma(torch.tensor(last))) <= 1e-5:
         return _ended(sampling.sigma(_linspace(first, last, n + 1)[:-1]))
@@ -54,22 +54,22 @@ def normal(sampling: ModelSampling, n: int) -> Tensor:
 
 
 def karras(sampling: ModelSampling, n: int) -> Tensor:
-    """Even in sigma^(1/7)."""
+    """Uniform in sigma^(1/7)."""
     return karras_between(sampling.sigma_min, sampling.sigma_max, n)
 
 
 def karras_between(sigma_min: float, sigma_max: float, n: int, rho: float = 7.0) -> Tensor:
-    """Even in sigma^(1/rho) from sigma_max to sigma_min, then 0."""
+    """Uniform in sigma^(1/rho) from sigma_max to sigma_min, then 0."""
     return _ended(_linspace(sigma_max ** (1 / rho), sigma_min ** (1 / rho), n) ** rho)
 
 
 def exponential(sampling: ModelSampling, n: int) -> Tensor:
-    """Even in log sigma."""
+    """Uniform in log sigma."""
     return exponential_between(sampling.sigma_min, sampling.sigma_max, n)
 
 
 def exponential_between(sigma_min: float, sigma_max: float, n: int) -> Tensor:
-    """Even in log sigma from sigma_max to sigma_min, then 0."""
+    """Uniform in log sigma from sigma_max to sigma_min, then 0."""
     return _ended(_linspace(math.log(sigma_max), math.log(sigma_min), n).exp())
 
 
@@ -93,7 +93,7 @@ def beta(sampling: ModelSampling, n: int, a: float = 0.6, b: float = 0.6) -> Ten
 
 
 def flux2(n: int, tokens: int) -> Tensor:
-    """FLUX.2's even times, shifted by a mu that falls with the steps and rises with the tokens of the picture.
+    """FLUX.2's uniform timesteps, shifted by a mu that depends on steps and image tokens.
 
     mu is a line in the tokens for 10 steps and another for 200, and a line in the steps between the two; beyond 4300
     tokens it is that for 200 steps. The numbers are Black Forest Labs' fit.
@@ -106,7 +106,7 @@ def flux2(n: int, tokens: int) -> Tensor:
 
 
 def linear_quadratic(sampling: ModelSampling, n: int) -> Tensor:
-    """Half of the steps cover the first 2.5 % of the way evenly; the rest a parabola that goes on at their slope."""
+    """The first 2.5 % of the range linear in half of the steps; the rest quadratic with the same slope."""
     covered, half = 0.025, n // 2
     i = torch.arange(n + 1, dtype=torch.float64)
     if half == 0:
@@ -119,7 +119,7 @@ def linear_quadratic(sampling: ModelSampling, n: int) -> Tensor:
 
 
 def kl_optimal(sampling: ModelSampling, n: int) -> Tensor:
-    """Even in atan sigma."""
+    """Uniform in atan sigma."""
     return _ended(_linspace(math.atan(sampling.sigma_max), math.atan(sampling.sigma_min), n).tan())
 
 
@@ -169,7 +169,7 @@ def sigmas_for(
 
 
 def part_of(sigmas: Tensor, start: int, end: int, *, leave_noise: bool) -> Tensor:
-    """Steps ``start`` to before ``end`` of a run; empty if there are none.
+    """Steps ``start`` up to ``end`` of a run; empty without any.
 
     Args:
         sigmas: Of the whole run.

@@ -1,4 +1,4 @@
-"""3-D convolutions on a CPU through oneDNN, whatever their size."""
+"""3-D convolutions on the CPU through oneDNN for every size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def use_onednn(network: nn.Module) -> None:
-    """Let the float32 convolutions of a network go through oneDNN wherever they run on a CPU.
+    """Run float32 convolutions of a network through oneDNN on the CPU.
 
     torch takes a slower way of its own for one item of less than 20,480 channels x frames x rows: at 96 channels, 3
     frames and 60 x 104 pixels it takes four times as long. The results differ by about 1e-6 of the largest.
@@ -30,7 +30,7 @@ def _convolve(
     weight: Tensor,
     bias: Tensor | None,
 ) -> Tensor:
-    """What ``nn.Conv3d`` does with an input [B, C, T, H, W]."""
+    """``nn.Conv3d``'s forward for an input [B, C, T, H, W]."""
     if x.device.type != "cpu" or x.dtype != torch.float32 or x.ndim != 5 or not x.numel():
         return nn.functional.conv3d(x, weight, bias, stride, padding, dilation, groups)
     out: Tensor = torch.mkldnn_convolution(x, weight, bias, padding, stride, dilation, groups)

@@ -1,4 +1,4 @@
-"""The value on a VAE wire: pictures to latents and back, whole or in tiles.
+"""The value on a VAE wire: images to latents and back, whole or in tiles.
 
 Latents z [B, C, h, w] are the VAE's own, not yet shifted and scaled; pictures are IMAGE, float32 [B, H, W, 3] in 0..1.
 Each picture of a batch is coded by itself, so it does not depend on the others.
@@ -19,20 +19,20 @@ from ..family import LatentFormat
 from ..loaded import Loaded
 
 Warn = Callable[[str], None]
-Step = tuple[int, int]
-"""Done and total, in pictures or tiles."""
+StepCount = tuple[int, int]
+"""Done and total, in images or tiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vae:
-    """A loaded autoencoder. Never changed."""
+    """A loaded autoencoder. Immutable."""
 
     loaded: Loaded
     """Its network: diffusers' AutoencoderKL, or the family's."""
     latent: LatentFormat
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        """Latents z of pictures [B, H, W, 3] in 0..1 whose sides are multiples of ``latent.downscale``.
+        """Encode images [B, H, W, 3] in 0..1 whose sides are multiples of ``latent.downscale`` to latents z.
 
         The mean of the posterior, not a sample: the same picture gives the same latent.
         """
@@ -40,11 +40,11 @@ class Vae:
         return torch.cat([self._checked(self._encode, p[None], "encoding", warn) for p in pixels])
 
     def decode(self, latent: Tensor, warn: Warn = print) -> Tensor:
-        """Pictures [B, H, W, 3] in 0..1 of latents z."""
+        """Decode latents z to images [B, H, W, 3] in 0..1."""
         return finish(self.decode_steps(latent, warn))
 
-    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
-        """Like :meth:`decode`, as a generator that yields after each picture and returns them.
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
+        """Like :meth:`decode`, as a generator that yields after each image and returns them.
 
         Of a batch in which some pictures cannot be decoded, the others are kept: the broken ones are NaN, which no
         node saves, and ``warn`` is told.
@@ -57,8 +57,8 @@ class Vae:
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
-    ) -> Generator[Step, None, Tensor]:
-        """Like :meth:`decode_steps`, in square tiles, for pictures whose decoding does not fit the memory.
+    ) -> Generator[StepCount, None, Tensor]:
+        """Like :meth:`decode_steps`, in square tiles, for images too large for memory.
 
         Equal to whole decoding where the decoder sees no farther than a quarter of the overlap: the outer quarter of
         an overlap is thrown away and the middle half fades from tile to tile, with weights that sum to 1.
@@ -93,7 +93,7 @@ class Vae:
         return (yield from _each(latent, self.latent, len(places), tiled, warn))
 
     def in_time(self, length: int, overlap: int) -> Vae:
-        """The same with tiles of so many frames, for autoencoders that cut videos in time; this one does not."""
+        """A copy with temporal tiles of this length; no effect for image autoencoders."""
         return self
 
     def _encode(self, network: Any, pixels: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class Vae:
 
     @torch.no_grad()
     def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, action: str, warn: Warn = print) -> Tensor:
-        """Run the network; a result that is not finite is made again in float32, and if that fails, is an error."""
+        """Run the network; a non-finite result is computed again in float32, then an error."""
         if not bool(x.isfinite().all()):
             raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
         for loaded in self._precisions():
@@ -119,14 +119,14 @@ class Vae:
         raise NotFinite(f"{action} gives NaN or infinity even in float32: these VAE weights are broken")
 
     def _precisions(self) -> Iterator[Loaded]:
-        """The network, then a float32 copy of it if it computes in half precision."""
+        """The network, then a float32 copy if it computes in half precision."""
         yield self.loaded
         if self.loaded.dtype != torch.float32:
             yield self.loaded.in_float32()
 
 
 class NotFinite(ValueError):
-    """A picture or latent holds NaN or infinity."""
+    """An image or latent holds NaN or infinity."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -136,8 +136,8 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def _each(
     latent: Tensor, expected: LatentFormat, parts: int, code: Callable[[Tensor, str], Iterator[Tensor]], warn: Warn
-) -> Generator[Step, None, Tensor]:
-    """Decode picture by picture; ``code`` gives the picture [1, 3, H, W] as far as it is, ``parts`` times."""
+) -> Generator[StepCount, None, Tensor]:
+    """Decode image by image; ``code`` yields the image [1, 3, H, W] so far, ``parts`` times."""
     if latent.ndim != 4 or latent.shape[1] != expected.channels:
         wanted = f"[B, {expected.channels}, height, width]"
         raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
@@ -161,7 +161,7 @@ def _each(
 
 
 def fit_to_grid(image: Tensor, cell: int) -> Tensor:
-    """The pictures [B, H, W, C] cut at the centre to sides that are multiples of ``cell`` pixels.
+    """Images [B, H, W, C] center-cropped to sides that are multiples of ``cell`` pixels.
 
     Raises:
         ValueError: a side is shorter than one cell.
@@ -174,14 +174,14 @@ def fit_to_grid(image: Tensor, cell: int) -> Tensor:
 
 
 def tile_starts(length: int, tile: int, overlap: int) -> list[int]:
-    """Where tiles begin so that they cover ``length``, the last one moved back to end with it."""
+    """Tile offsets that cover ``length``; the last tile is aligned to the end."""
     if length <= tile:
         return [0]
     return [*range(0, length - tile, tile - overlap), length - tile]
 
 
 def tile_fade(start: int, size: int, length: int, overlap: int, factor: int) -> Tensor:
-    """Weight of each pixel of a tile along one axis: 1, falling to 0 at edges that have a neighbour."""
+    """Weight of each pixel of a tile along one axis: 1, ramping to 0 at edges with a neighbour."""
     cut, width = overlap * factor / 4, max(overlap * factor / 2, 1e-6)
     place = torch.arange(size * factor) + 0.5
     left = ((place - cut) / width).clamp(0, 1) if start > 0 else torch.ones(len(place))

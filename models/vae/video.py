@@ -1,4 +1,4 @@
-"""The value on a VAE wire for video: a causal autoencoder (AutoencoderKLWan) that decodes a latent frame at a time.
+"""The value on a VAE wire for video: a causal autoencoder (AutoencoderKLWan) decoded one latent frame at a time.
 
 The decoder keeps, of each of its convolutions, what the next frame needs; so decoding one latent frame after the other
 is decoding the whole, and memory does not grow with the length. Tiles are tiles of a frame: there are none in time, and
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.models.vae.image import NotFinite, Step, Vae, Warn, dtype_name, tile_fade, tile_starts
+from pipegraph.models.vae.image import NotFinite, StepCount, Vae, Warn, dtype_name, tile_fade, tile_starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,11 @@ class VideoVae(Vae):
     """A loaded video autoencoder: latents z [B, C, T, h, w], videos float32 [frames, H, W, 3] in 0..1. Immutable."""
 
     def frames_of(self, cells: int) -> int:
-        """How many frames so many latent frames are."""
+        """Number of frames of this many latent frames."""
         return 1 + (cells - 1) * self.latent.frames
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        """The latent [1, C, T, h, w] of a video [frames, H, W, 3] in 0..1: of 4n + 1 frames, n + 1 latent frames.
+        """Encode a video [frames, H, W, 3] in 0..1 of 4n + 1 frames to a latent [1, C, n + 1, h, w].
 
         Frames beyond the last 4n + 1 are left out, which is said. The mean of the posterior, not a sample.
         """
@@ -37,20 +37,20 @@ class VideoVae(Vae):
         pixels = image[:whole].movedim(-1, 0)[None] * 2 - 1
         return self._checked(self._encode, pixels, "encoding", warn)
 
-    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
-        """The video [B * frames, H, W, 3] of latents z [B, C, T, h, w]; yields after each latent frame."""
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
+        """Decode latents z [B, C, T, h, w] to a video [B * frames, H, W, 3]; yields after each latent frame."""
         return (yield from self._all(latent, 0, 0, warn))
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
-    ) -> Generator[Step, None, Tensor]:
+    ) -> Generator[StepCount, None, Tensor]:
         """Like :meth:`decode_steps`, each frame in square tiles; ``tile`` and ``overlap`` in latent cells."""
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
         return (yield from self._all(latent, tile, overlap, warn))
 
     def parts(self, latent: Tensor, warn: Warn = print, tile: int = 0, overlap: int = 0) -> Iterator[Tensor]:
-        """The frames [n, H, W, 3] of one latent z [C, T, h, w] as they come: 1, then 4 at a time.
+        """Frames [n, H, W, 3] of one latent z [C, T, h, w] as they are decoded: 1, then 4 at a time.
 
         A result that is not finite in half precision is made again in float32.
         """
@@ -86,12 +86,12 @@ class VideoVae(Vae):
                 yield ((part + 1) / 2)[0].movedim(0, -1).contiguous()
 
     def check(self, latent: Tensor) -> None:
-        """ValueError if it is no latent of this VAE's."""
+        """ValueError if the latent does not belong to this VAE."""
         if latent.ndim != 5 or latent.shape[1] != self.latent.channels:
             wanted = f"[B, {self.latent.channels}, time, height, width]"
             raise ValueError(f"this VAE decodes latents {wanted}, not {list(latent.shape)}: is it the model's own VAE?")
 
-    def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
+    def _all(self, latent: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[StepCount, None, Tensor]:
         latent = latent[:, :, None] if latent.ndim == 4 else latent
         self.check(latent)
         videos, cells, frames = len(latent), latent.shape[2], self.frames_of(latent.shape[2])
@@ -112,7 +112,7 @@ class VideoVae(Vae):
 
     @torch.no_grad()
     def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
-        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], a latent frame at a time, on the CPU."""
+        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], one latent frame at a time, on the CPU."""
         h, w = z.shape[-2:]
         places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
         memories = [self._memory(network) for _ in places]
@@ -122,7 +122,7 @@ class VideoVae(Vae):
             yield pixels
 
     def _memory(self, network: Any) -> Any:
-        """What decodes one latent frame of a video after the other."""
+        """A stateful decoder for the latent frames of a video."""
         return _Memory(network)
 
 
@@ -133,7 +133,7 @@ def blended(
     overlap: int,
     decoders: Sequence[Callable[[Tensor], Tensor]],
 ) -> Tensor:
-    """Pixels float32 [1, 3, n, H, W] of z [1, C, t, h, w] by tiles at ``places``, each with its decoder, on the CPU."""
+    """Pixels float32 [1, 3, n, H, W] of z [1, C, t, h, w], blended from tiles at ``places``, on the CPU."""
     h, w = z.shape[-2:]
     total, weights = torch.zeros(()), torch.zeros(())
     for decode, (y, x) in zip(decoders, places, strict=True):
@@ -154,7 +154,7 @@ def blended(
 
 
 class _Memory:
-    """A decoder in the middle of a video: what its convolutions have to know of the frames before."""
+    """State of the decoder within a video: cached inputs of its convolutions."""
 
     def __init__(self, network: Any) -> None:
         self._network = network
@@ -175,7 +175,7 @@ class _Memory:
 
 
 class DecodedFrames:
-    """The size of frames that are decoded from a latent."""
+    """Size of frames decoded from a latent."""
 
     vae: VideoVae
     latent: Tensor
@@ -195,7 +195,7 @@ class DecodedFrames:
 
 @dataclass(frozen=True, eq=False)
 class LatentFrames(DecodedFrames):
-    """Frames of latents z [B, C, T, h, w], decoded when asked for: a video after the other."""
+    """Frames of latents z [B, C, T, h, w], decoded on demand, one video after the other."""
 
     vae: VideoVae
     latent: Tensor

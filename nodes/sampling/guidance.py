@@ -62,12 +62,12 @@ def skip_layer_guidance_dit(
         end_percent: Fraction of the sampling at which it ends.
         rescaling_scale: Share by which the standard deviation is rescaled to that of the positive prediction.
     """
-    from pipegraph.models.sampling.guidance import Part, SkippedLayers
+    from pipegraph.models.sampling.guidance import SamplingRange, SkippedLayers
 
     skipped = _skipped(model, ctx, double_layers, single_layers)
     if not skipped.layers or not scale:
         return model
-    change = SkippedLayers(skipped, Part(start_percent, end_percent), scale, rescaling_scale)
+    change = SkippedLayers(skipped, SamplingRange(start_percent, end_percent), scale, rescaling_scale)
     return replace(model, guidance=(*model.guidance, change))
 
 
@@ -89,12 +89,14 @@ def skip_layer_guidance_dit_simple(
         start_percent: Fraction of the sampling at which it starts.
         end_percent: Fraction of the sampling at which it ends.
     """
-    from pipegraph.models.sampling.guidance import Part, SkippedInNegative
+    from pipegraph.models.sampling.guidance import SamplingRange, SkippedInNegative
 
     skipped = _skipped(model, ctx, double_layers, single_layers)
     if not skipped.layers:
         return model
-    return replace(model, guidance=(*model.guidance, SkippedInNegative(skipped, Part(start_percent, end_percent))))
+    return replace(
+        model, guidance=(*model.guidance, SkippedInNegative(skipped, SamplingRange(start_percent, end_percent)))
+    )
 
 
 @node("UNetTemporalAttentionMultiply", category="advanced/attention_experiments")

@@ -70,10 +70,10 @@ def cfg_override(
         start_percent: Fraction of the sampling at which it starts.
         end_percent: Fraction of the sampling at which it ends.
     """
-    from pipegraph.models.sampling.guidance import Part
+    from pipegraph.models.sampling.guidance import SamplingRange
     from pipegraph.models.sampling.guidance_scales import Rescheduled
 
-    return _with(model, Rescheduled(cfg, Part(start_percent, end_percent)))
+    return _with(model, Rescheduled(cfg, SamplingRange(start_percent, end_percent)))
 
 
 @node(

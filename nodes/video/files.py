@@ -32,7 +32,7 @@ from ..wire import Image, Video
 
 if TYPE_CHECKING:
     from pipegraph.models.media.video import Video as VideoValue
-    from pipegraph.models.media.video_write import Target
+    from pipegraph.models.media.video_write import VideoTarget
 
 _VIDEOS: Final = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi", ".gif", ".webp", ".png", ".apng")
 
@@ -141,11 +141,11 @@ def save_video(
     elif format == "apng":
         yield from _apng(video, ctx, filename_prefix)
     else:
-        from pipegraph.models.media.video_write import Target
+        from pipegraph.models.media.video_write import VideoTarget
 
         chosen = video.codec if codec == "auto" and video.codec else codec
         quality = {"crf": f"{crf:g}"} if encoding == "re-encode" and codec in _CRF else {}
-        yield from _save(video, ctx, filename_prefix, Target.of(format, chosen, ctx.warn), **quality)
+        yield from _save(video, ctx, filename_prefix, VideoTarget.of(format, chosen, ctx.warn), **quality)
     return video
 
 
@@ -166,9 +166,9 @@ def save_webm(
         fps: Frames a second.
         crf: Quality: lower is better, and a larger file.
     """
-    from pipegraph.models.media.video_write import Target
+    from pipegraph.models.media.video_write import VideoTarget
 
-    yield from _save(_video(images, fps), ctx, filename_prefix, Target("webm", codec), crf=f"{crf:g}")
+    yield from _save(_video(images, fps), ctx, filename_prefix, VideoTarget("webm", codec), crf=f"{crf:g}")
     return images
 
 
@@ -228,7 +228,7 @@ def _texts(ctx: RunContext) -> dict[str, str]:
 
 
 def _save(
-    video: VideoValue, ctx: RunContext, prefix: str, target: Target, **options: str
+    video: VideoValue, ctx: RunContext, prefix: str, target: VideoTarget, **options: str
 ) -> Generator[NodeEvent, None, None]:
     from pipegraph.models.media.video_write import EncoderError, write_video
 
@@ -249,9 +249,9 @@ def _save(
 
 
 def _apng(video: VideoValue, ctx: RunContext, prefix: str, level: int = 4) -> Generator[NodeEvent, None, None]:
-    from pipegraph.models.media.video_write import Target
+    from pipegraph.models.media.video_write import VideoTarget
 
-    yield from _save(video, ctx, prefix, Target("apng", "apng"), compression_level=str(level))
+    yield from _save(video, ctx, prefix, VideoTarget("apng", "apng"), compression_level=str(level))
 
 
 def _animation(

@@ -15,7 +15,7 @@ from .latent import Height, Length, Width
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pipegraph.models.clip_vision import Seen
+    from pipegraph.models.clip_vision import VisionStates
 
 
 @outputs
@@ -122,11 +122,11 @@ def vae_decode_video(samples: Latent, vae: Vae, ctx: RunContext, fps: Fps = 16.0
     return VideoValue(frames, rate(fps), (lambda: audio) if audio is not None else silent)
 
 
-def _both(first: Seen | None, last: Seen | None) -> Seen | None:
+def _both(first: VisionStates | None, last: VisionStates | None) -> VisionStates | None:
     """Concatenate the CLIP vision outputs of two images."""
     import torch
 
-    from pipegraph.models.clip_vision import Seen
+    from pipegraph.models.clip_vision import VisionStates
 
     if first is None or last is None:
         return first or last
@@ -135,7 +135,7 @@ def _both(first: Seen | None, last: Seen | None) -> Seen | None:
             f"CLIP vision outputs are {list(first.last.shape)} for the first images and "
             f"{list(last.last.shape)} for the last: encode as many of both, with the same model"
         )
-    return Seen(torch.cat([first.last, last.last], 1), torch.cat([first.penultimate, last.penultimate], 1))
+    return VisionStates(torch.cat([first.last, last.last], 1), torch.cat([first.penultimate, last.penultimate], 1))
 
 
 def grey(width: int, height: int, length: int) -> Tensor:

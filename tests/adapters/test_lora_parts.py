@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pipegraph.models.adapters.lora import Factors, Lora, LoraError, LoraFile, _low_rank, read_lora
 from pipegraph.models.adapters.lora_keys import Key, read_key
-from pipegraph.models.adapters.lora_targets import Target, spellings
+from pipegraph.models.adapters.lora_targets import LoraTarget, spellings
 from pipegraph.models.families import FAMILIES
 
 ENCODERS = {"text_encoder": "clip_l", "text_encoder_2": "t5xxl"}
@@ -52,11 +52,11 @@ HUNYUAN, LTX2, MINIMAX, WAN = (
 )
 
 
-def rows(layer: str, *parts: tuple[int, int]) -> Target:
-    return Target(layer, tuple(slice(*part) for part in parts))
+def rows(layer: str, *parts: tuple[int, int]) -> LoraTarget:
+    return LoraTarget(layer, tuple(slice(*part) for part in parts))
 
 
-def taken(targets: tuple[Target, ...], outputs: int) -> list[int]:
+def taken(targets: tuple[LoraTarget, ...], outputs: int) -> list[int]:
     """The rows of a file's ``up`` in the order of a layer's outputs."""
     return [row for target in targets for part in target.rows for row in range(outputs)[part]]
 

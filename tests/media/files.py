@@ -18,7 +18,7 @@ from PIL import Image, PngImagePlugin, features
 from pipegraph.models.media.animated import write_animation
 from pipegraph.models.media.image_write import encode
 from pipegraph.models.media.video import Audio, TensorFrames, Video
-from pipegraph.models.media.video_write import Target, write_video
+from pipegraph.models.media.video_write import VideoTarget, write_video
 
 from ..nodes.png_files import deep_png
 
@@ -107,7 +107,7 @@ def videos() -> Iterator[tuple[str, bytes]]:
         path = Path(folder) / "a"
         for kind, codec in map(str.split, forms):
             for channels in (3, 4) if codec in ("vp9", "ffv1") else (3,):
-                for _ in write_video(path, video(channels), Target(kind, codec), texts, lambda message: None):
+                for _ in write_video(path, video(channels), VideoTarget(kind, codec), texts, lambda message: None):
                     pass
                 yield f".{kind}", path.read_bytes()
         for kind in ("gif", "webp"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pipegraph.models.sampling.guidance import Part, SkippedInNegative, SkippedLayers, ZeroStar
+from pipegraph.models.sampling.guidance import SamplingRange, SkippedInNegative, SkippedLayers, ZeroStar
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
 
 X, POSITIVE, NEGATIVE, WEAK = torch.randn(4, 2, 3, 4, 5, generator=torch.Generator().manual_seed(3))
@@ -57,16 +57,16 @@ def test_cfg_zero_star_scales_the_negative_velocity_of_each_item() -> None:
 
 def test_where_a_part_of_the_way_lies_in_sigma() -> None:
     sampling = Flow(3.0)
-    assert Part(0.0, 1.0).levels(sampling) == (0.0, math.inf)
-    assert Part(0.2, 0.5).levels(sampling) == (sampling.percent_to_sigma(0.5), sampling.percent_to_sigma(0.2))
-    assert Part(0.0, 1.0).levels(Discrete()) == (0.0, math.inf)
+    assert SamplingRange(0.0, 1.0).levels(sampling) == (0.0, math.inf)
+    assert SamplingRange(0.2, 0.5).levels(sampling) == (sampling.percent_to_sigma(0.5), sampling.percent_to_sigma(0.2))
+    assert SamplingRange(0.0, 1.0).levels(Discrete()) == (0.0, math.inf)
 
 
 @pytest.mark.parametrize("rescale", [0.0, 0.7, 1.0])
 def test_guidance_goes_away_from_skipped_layers_and_gives_deviation_back(rescale: float) -> None:
     sampling = Flow(3.0)
-    low, high = Part(0.2, 0.5).levels(sampling)
-    skipped: Any = SkippedLayers("skip", Part(0.2, 0.5), 2.5, rescale)  # type: ignore[arg-type]
+    low, high = SamplingRange(0.2, 0.5).levels(sampling)
+    skipped: Any = SkippedLayers("skip", SamplingRange(0.2, 0.5), 2.5, rescale)  # type: ignore[arg-type]
     acting = skipped.begin(sampling, branches("positive", "negative"))
     both = branches("positive", "negative")
     for sigma in (low, (low + high) / 2, high):
@@ -79,13 +79,13 @@ def test_guidance_goes_away_from_skipped_layers_and_gives_deviation_back(rescale
     found = {"positive": POSITIVE, key: WEAK}
     assert torch.allclose(acting.after(X, found, GUIDED, CFG), wanted, atol=1e-5)
     assert acting.after(X, {"positive": POSITIVE}, GUIDED, CFG) is GUIDED
-    assert skipped.idle(guided=False) == "" and SkippedLayers("skip", Part(0, 1), 1.0).rescale == 0  # type: ignore[arg-type]
+    assert skipped.idle(guided=False) == "" and SkippedLayers("skip", SamplingRange(0, 1), 1.0).rescale == 0  # type: ignore[arg-type]
 
 
 def test_the_negative_of_skipped_layers_takes_the_place_of_the_negative() -> None:
     sampling = Flow(3.0)
-    low, high = Part(0.2, 0.5).levels(sampling)
-    skipped: Any = SkippedInNegative("skip", Part(0.2, 0.5))  # type: ignore[arg-type]
+    low, high = SamplingRange(0.2, 0.5).levels(sampling)
+    skipped: Any = SkippedInNegative("skip", SamplingRange(0.2, 0.5))  # type: ignore[arg-type]
     both, one = branches("positive", "negative"), branches("positive")
     acting = skipped.begin(sampling, both)
     for sigma in (low, high):
@@ -96,6 +96,6 @@ def test_the_negative_of_skipped_layers_takes_the_place_of_the_negative() -> Non
 
 
 def test_which_guidance_changes_nothing_without_a_negative_is_said() -> None:
-    simple: Any = SkippedInNegative("skip", Part(0.0, 1.0))  # type: ignore[arg-type]
+    simple: Any = SkippedInNegative("skip", SamplingRange(0.0, 1.0))  # type: ignore[arg-type]
     for guidance in (ZeroStar(), simple):
         assert "changes nothing at cfg 1" in guidance.idle(guided=False) and guidance.idle(guided=True) == ""

@@ -14,10 +14,10 @@ from pipegraph.models.family import LatentFormat
 from pipegraph.models.sampling.guiders import Guider, fit_mask
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
 from pipegraph.models.sampling.noise import Noise, initial_noise
-from pipegraph.models.sampling.run import Report, Sampled, fit_cells, sample
+from pipegraph.models.sampling.run import Sampled, SamplingReport, fit_cells, sample
 from pipegraph.models.sampling.samplers import SAMPLERS
 from pipegraph.models.sampling.schedules import sigmas_for
-from pipegraph.models.sampling.steps import Step
+from pipegraph.models.sampling.steps import SamplerStep
 
 Says = Callable[..., list[Any]]
 EMPTY = {"samples": torch.zeros(2, 4, 8, 8)}
@@ -30,7 +30,7 @@ def finish(
     run = sample(guider, Noise(1, silent), SAMPLERS[sampler], sigmas, latent)
     while True:
         try:
-            assert isinstance(next(run), Step)
+            assert isinstance(next(run), SamplerStep)
             assert not torch.is_inference_mode_enabled()
         except StopIteration as stop:
             assert isinstance(stop.value, Sampled)
@@ -162,7 +162,7 @@ def test_no_steps_return_the_input_and_call_nothing(toy: Any, says: Says, count:
     latent = {"samples": torch.randn(2, 4, 8, 8)}
     done = finish(Guider(toy, says(1.0)), latent, torch.ones(count))
     assert torch.equal(done.samples, latent["samples"]) and torch.equal(done.denoised, latent["samples"])
-    assert toy.calls == [] and done.report == Report("euler", 0, 0, None, None, 0)
+    assert toy.calls == [] and done.report == SamplingReport("euler", 0, 0, None, None, 0)
 
 
 def test_sigmas_that_rise_repeat_or_are_no_numbers_are_refused(toy: Any, says: Says) -> None:

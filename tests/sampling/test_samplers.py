@@ -16,7 +16,7 @@ from pipegraph.models.sampling.noise import ItemNoise
 from pipegraph.models.sampling.samplers import SAMPLERS, Sampler
 from pipegraph.models.sampling.samplers_ode import _uni_pc_update
 from pipegraph.models.sampling.schedules import sigmas_for
-from pipegraph.models.sampling.steps import Step
+from pipegraph.models.sampling.steps import SamplerStep
 from pipegraph.nodes.sampling.custom import sampler_euler_ancestral
 
 MEAN, SPREAD = 0.4, 0.5
@@ -45,7 +45,9 @@ class Gaussian:
         return new_mean + (x - mean) / std * new_std
 
 
-def run(name: str | Sampler, denoise: Gaussian, x: Tensor, sigmas: Tensor, seed: int = 0) -> tuple[Tensor, list[Step]]:
+def run(
+    name: str | Sampler, denoise: Gaussian, x: Tensor, sigmas: Tensor, seed: int = 0
+) -> tuple[Tensor, list[SamplerStep]]:
     sampler = SAMPLERS[name] if isinstance(name, str) else name
     steps, told = sampler.run(denoise, x, sigmas, ItemNoise(seed, range(len(x)))), []
     while True:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pipegraph.generators import finish
 from pipegraph.models.sampling.differential import Differential
-from pipegraph.models.sampling.guidance import Part
+from pipegraph.models.sampling.guidance import SamplingRange
 from pipegraph.models.sampling.guidance_scales import NormAfter, NormBefore, Operated, Rescaled, Rescheduled
 from pipegraph.models.sampling.guiders import Guider, Third
 from pipegraph.models.sampling.model_sampling import Discrete, Flow
@@ -105,7 +105,7 @@ def test_an_operation_acts_on_what_guidance_adds() -> None:
 
 def test_another_scale_for_a_part_of_the_way(toy: Any, says: Says) -> None:
     """The toy predicts 0.1 x + what a conditioning says; with cfg c that is 0.1 x + n + c (p - n)."""
-    part = Part(0.5, 1.0)
+    part = SamplingRange(0.5, 1.0)
     edge = toy.sampling.percent_to_sigma(0.5)
     sigmas = [0.9, edge - 0.01, 0.0]
     model = replace(toy, guidance=(Rescheduled(1.0, part),))
@@ -115,7 +115,7 @@ def test_another_scale_for_a_part_of_the_way(toy: Any, says: Says) -> None:
     x = 0.1 * x + 1.0  # the last step is not guided
     assert torch.allclose(out, x / 0.5 + 0.25, atol=1e-4)
     assert [rows for _, rows in model.calls] == [2, 1], "the negative is not asked where the scale is 1"
-    stronger = replace(toy, guidance=(Rescheduled(5.0, Part(0.0, 1.0)),))
+    stronger = replace(toy, guidance=(Rescheduled(5.0, SamplingRange(0.0, 1.0)),))
     assert torch.allclose(
         run(Guider(stronger, says(1.0), says(0.2), 3.0), sigmas), run(Guider(toy, says(1.0), says(0.2), 5.0), sigmas)
     )
@@ -176,7 +176,7 @@ def test_what_is_not_read_is_said(toy: Any, says: Says) -> None:
 
 def test_nodes_add_their_change(toy: Any) -> None:
     model = cfg_norm(rescale_cfg(cfg_override(toy, 2.0, 0.25, 0.75), 0.5), 0.8, True)
-    assert model.guidance == (Rescheduled(2.0, Part(0.25, 0.75)), Rescaled(0.5), NormBefore(0.8))
+    assert model.guidance == (Rescheduled(2.0, SamplingRange(0.25, 0.75)), Rescaled(0.5), NormBefore(0.8))
     assert cfg_norm(toy, 0.8).guidance == (NormAfter(0.8),)
     assert isinstance(latent_apply_operation_cfg(toy, torch.abs).guidance[0], Operated)
     assert toy.guidance == ()

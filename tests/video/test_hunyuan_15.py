@@ -15,7 +15,7 @@ import pipegraph as pg
 from pipegraph.access import Access, granted
 from pipegraph.generators import finish
 from pipegraph.models.checkpoints.load import load_clip_vision, load_model, load_text_encoders, load_vae
-from pipegraph.models.clip_vision import Seen
+from pipegraph.models.clip_vision import VisionStates
 from pipegraph.models.loading.place import Place
 from pipegraph.models.sampling.guiders import Guider
 from pipegraph.models.sampling.run import sample
@@ -175,7 +175,7 @@ def test_a_clip_from_a_picture_equals_diffusers(load: Any, pipeline: Any, i2v: P
     start = torch.randn(1, 32, 3, height // 16, width // 16, generator=generator)
     picture = Image.fromarray(pixels.numpy())
     expected = reference(pipe, start, image=picture)
-    seen = Seen(pipe.encode_image(picture, 1, "cpu", torch.float32), torch.zeros(0))
+    seen = VisionStates(pipe.encode_image(picture, 1, "cpu", torch.float32), torch.zeros(0))
     look_at(i2v, pipe, generator)
     given = {"width": width, "height": height, "length": 9, "start_image": pixels[None] / 255}
     made = hunyuan_video_15_image_to_video(*texts(clip), vae, context, **given, clip_vision_output=seen)

@@ -107,7 +107,7 @@ def test_what_lacks_is_made_freely_and_sizes_must_fit(load: Any, vace: Path, con
     assert torch.equal(grey["vace_inactive"][0], grey["vace_reactive"][0])
     with pytest.raises(ValueError, match="connect WanVaceToVideo"):
         model.prepare(texts(clip)[0], noise(9))
-    with pytest.raises(ValueError, match="take the latent that WanVaceToVideo gives"):
+    with pytest.raises(ValueError, match="use the latent of WanVaceToVideo"):
         model.prepare(wan_vace_to_video(*given).positive, noise(5))
     first = wan_vace_to_video(*given)
     second = wan_vace_to_video(first.positive, first.negative, *given[2:], reference_image=picture(1))

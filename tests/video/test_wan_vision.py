@@ -16,7 +16,7 @@ from torch import Tensor
 import pipegraph as pg
 from pipegraph.access import Access, granted
 from pipegraph.models.checkpoints.load import load_clip_vision
-from pipegraph.models.clip_vision import ClipVision, Seen, fitted
+from pipegraph.models.clip_vision import ClipVision, VisionStates, fitted
 from pipegraph.models.families.wan.family import TEXT_TOKENS
 from pipegraph.nodes.text.clip_vision import clip_vision_encode
 from pipegraph.nodes.video.wan import wan_first_last_frame_to_video, wan_image_to_video
@@ -169,7 +169,7 @@ def test_what_is_seen_must_fit(load: Any, wan: Path, i2v: Path, flf: Path, conte
 
     with pytest.raises(ValueError, match="connect CLIPVisionEncode"):
         model.prepare(begun(), noise(5))
-    fewer = Seen(seen.last[:, :5], seen.penultimate[:, :5])
+    fewer = VisionStates(seen.last[:, :5], seen.penultimate[:, :5])
     with pytest.raises(ValueError, match=r"34 tokens of a first and a last picture, .* there are 5: connect"):
         load(flf)[0].prepare(begun(clip_vision_output=fewer), noise(5))
     with pytest.raises(ValueError, match="leave clip_vision_output unconnected"):

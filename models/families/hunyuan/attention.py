@@ -19,11 +19,11 @@ from pipegraph.kernels.hooks.diffusers import LayerAttnProcessor
 from .vae import attend_15, middle_1
 
 _WHOLE = {"HunyuanVideo15AttnBlock": attend_15, "HunyuanVideoMidBlock3D": middle_1}
-"""What takes the place of parts of autoencoders."""
+"""Replacements for attention blocks of autoencoders."""
 
 
 class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
-    """Attention of video and text together, as in both versions; the mask is not read."""
+    """Joint attention of video and text in both versions; the mask is ignored."""
 
     attends = "video and text"
     """Read by ``hooks.diffusers.attended``."""
@@ -36,20 +36,20 @@ class JointAttention(HunyuanVideoAttnProcessor2_0):  # type: ignore[misc]
         attention_mask: Tensor | None = None,
         image_rotary_emb: Any = None,
     ) -> Any:
-        """States of video and text [B, S, C] in and out."""
+        """Hidden states of video and text [B, S, C] in and out."""
         return super().__call__(attn, hidden_states, encoder_hidden_states, None, image_rotary_emb)
 
 
 class TextAttention(LayerAttnProcessor):
-    """Attention of text to itself; the mask is not read."""
+    """Self-attention of text; the mask is ignored."""
 
     def __call__(self, attn: Any, hidden_states: Tensor, *args: Any, attention_mask: Any = None, **rest: Any) -> Tensor:
-        """States [B, S, C] in and out."""
+        """Hidden states [B, S, C] in and out."""
         return super().__call__(attn, hidden_states, *args, **rest)
 
 
 def install(network: Any) -> None:
-    """Put a transformer's or an autoencoder's attention on the layer, in place."""
+    """Replace a transformer's or autoencoder's attention, in place."""
     for part in network.modules():
         if whole := _WHOLE.get(type(part).__name__):
             part.forward = partial(whole, part)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...family import Config, Layout, Network, Pieces
+from ...family import Config, FileLayout, Network, Pieces
 from ...loading.names import Names, Swapped, Target, blocks, count, present
 
 _QKV = ("attn.to_q", "attn.to_k", "attn.to_v")
@@ -60,11 +60,11 @@ _COMFYUI = (
     (r"^txt_in\.c_embedder\.linear_1$", "txt_in.c_embedder.in_layer"),
     (r"^txt_in\.c_embedder\.linear_2$", "txt_in.c_embedder.out_layer"),
 )
-"""The original's names of layers, and how ComfyUI spells them."""
+"""Original layer names -> ComfyUI's spelling, as regular expressions."""
 
 
 def _names(table: Mapping[str, Target]) -> Names:
-    """The original's names, and ComfyUI's spelling of them."""
+    """Table for the original names and ComfyUI's spelling of them."""
     spelled = {}
     for name, target in table.items():
         for pattern, becomes in _COMFYUI:
@@ -140,7 +140,7 @@ def _common(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _attend(network: Any) -> None:
-    """Put attention on the kernel layer, without masks."""
+    """Replace attention by the kernel layer's, without masks."""
     from .attention import install
 
     install(network)
@@ -150,8 +150,10 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_hunyuan_video:HunyuanVideoTransformer3DModel",
     layouts=(
-        Layout(present("txt_in.individual_token_refiner.blocks.0.norm1.weight", "vector_in.in_layer.weight"), _NAMES_1),
-        Layout(
+        FileLayout(
+            present("txt_in.individual_token_refiner.blocks.0.norm1.weight", "vector_in.in_layer.weight"), _NAMES_1
+        ),
+        FileLayout(
             present(
                 f"{_CONTEXT}.token_refiner.refiner_blocks.0.norm1.weight",
                 f"{_TIME_TEXT}.text_embedder.linear_1.weight",
@@ -170,8 +172,8 @@ TRANSFORMER_15 = replace(
     TRANSFORMER,
     cls="diffusers.models.transformers.transformer_hunyuan_video15:HunyuanVideo15Transformer3DModel",
     layouts=(
-        Layout(present("cond_type_embedding.weight", "byt5_in.fc1.weight"), _NAMES_15),
-        Layout(present("context_embedder_2.linear_3.weight", "cond_type_embed.weight")),
+        FileLayout(present("cond_type_embedding.weight", "byt5_in.fc1.weight"), _NAMES_15),
+        FileLayout(present("context_embedder_2.linear_3.weight", "cond_type_embed.weight")),
     ),
     config=_config_15,
     base={"qk_norm": "rms_norm", "rope_theta": 256.0, "target_size": 960, "task_type": "t2v"},

@@ -1,11 +1,11 @@
-"""SigLIP, which sees the first image of HunyuanVideo 1.5."""
+"""SigLIP, the vision encoder of HunyuanVideo 1.5."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ...family import Config, Layout, Network, Pieces
+from ...family import Config, FileLayout, Network, Pieces
 from ...loading.names import Prefix, count
 
 
@@ -32,7 +32,7 @@ SIGLIP = Network(
     kind="clip_vision",
     cls="transformers.models.siglip.modeling_siglip:SiglipVisionModel",
     folder="image_encoder",
-    layouts=(Layout(_is_siglip, Prefix("vision_model.")),),
+    layouts=(FileLayout(_is_siglip, Prefix("vision_model.")),),
     config=_config,
     base={"num_channels": 3, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
     overrides={"vision_use_head": False},

@@ -1,4 +1,4 @@
-"""HunyuanVideo's autoencoders: 1.5's decodes a latent frame at a time, 1.0's decodes in tiles of time.
+"""HunyuanVideo's autoencoders: 1.5's decodes one latent frame at a time, 1.0's in temporal tiles.
 
 1.5's (AutoencoderKLHunyuanVideo15) is causal throughout: each convolution keeps the two frames before, and attention,
 at 1/16 of the size, keeps the keys and values of all frames before. So decoding frame by frame is decoding the whole.
@@ -22,11 +22,11 @@ from ...vae.image import tile_starts
 from ...vae.video import VideoVae, blended
 
 KeyValues = list[tuple[Tensor, Tensor]]
-"""Keys and values [B, 1, frames * H * W, C] of the frames so far; empty or one pair."""
+"""Keys and values [B, 1, frames * H * W, C] of past frames; empty or one pair."""
 
 
 def attend_by_frame(q: Tensor, k: Tensor, v: Tensor, before: KeyValues | None = None) -> Tensor:
-    """Attention of each frame to itself and all frames before.
+    """Causal attention over frames: each frame attends to itself and all earlier ones.
 
     Args:
         q: Queries [B, T, H * W, C]; keys and values likewise.
@@ -45,7 +45,7 @@ def attend_by_frame(q: Tensor, k: Tensor, v: Tensor, before: KeyValues | None = 
 
 
 def attend_15(block: Any, x: Tensor, before: KeyValues | None = None) -> Tensor:
-    """What the attention block of 1.5's autoencoder computes for x [B, C, T, H, W], without its mask."""
+    """Forward of the attention block of 1.5's autoencoder for x [B, C, T, H, W], without the mask."""
     y = block.norm(x)
     q, k, v = (layer(y).flatten(3).movedim(1, -1) for layer in (block.to_q, block.to_k, block.to_v))
     shown: Tensor = block.proj_out(attend_by_frame(q, k, v, before).movedim(-1, 1).reshape(x.shape))
@@ -53,7 +53,7 @@ def attend_15(block: Any, x: Tensor, before: KeyValues | None = None) -> Tensor:
 
 
 def middle_1(block: Any, x: Tensor) -> Tensor:
-    """What the middle block of 1.0's autoencoder computes for x [B, C, T, H, W], without its mask."""
+    """Forward of the middle block of 1.0's autoencoder for x [B, C, T, H, W], without the mask."""
     x = block.resnets[0](x)
     for layer, resnet in zip(block.attentions, block.resnets[1:], strict=True):
         if layer is not None:
@@ -67,14 +67,14 @@ def middle_1(block: Any, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class HunyuanVideo15Vae(VideoVae):
-    """1.5's: frame by frame."""
+    """HunyuanVideo 1.5: frame by frame."""
 
     def _memory(self, network: Any) -> _Memory:
         return _Memory(network)
 
 
 class _Memory:
-    """1.5's decoder in the middle of a video: what its layers have to know of the frames before."""
+    """State of 1.5's decoder within a video: cached inputs of its layers."""
 
     def __init__(self, network: Any) -> None:
         self._decoder = network.decoder
@@ -114,7 +114,7 @@ class _Memory:
         return y + (x if block.conv_shortcut is None else block.conv_shortcut(x))
 
     def _upsample(self, layer: Any, x: Tensor) -> Tensor:
-        """Channels become pixels, and frames but for the first, which stays one."""
+        """Move channels to rows, columns and frames; the first latent frame stays one frame."""
         y, unpack = self._conv(layer.conv, x), layer._dcae_upsample_rearrange
         out: Tensor
         if not layer.add_temporal_upsample:
@@ -129,20 +129,20 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class HunyuanVideoVae(VideoVae):
-    """1.0's: in tiles of time."""
+    """HunyuanVideo 1.0: in temporal tiles."""
 
     times: tuple[int, int] = (16, 4)
-    """Frames a tile is long, and by how many it overlaps with the next; as diffusers has it."""
+    """Temporal tile length and overlap in frames; diffusers' defaults."""
 
     def in_time(self, length: int, overlap: int) -> HunyuanVideoVae:
-        """The same with other tiles of time, in whole latent frames; an overlap of at most half a tile."""
+        """A copy with other temporal tiles, rounded to latent frames; the overlap is at most half a tile."""
         cell = self.latent.frames
         length = max(2 * cell, length // cell * cell)
         return replace(self, times=(length, max(cell, min(overlap, length // 2) // cell * cell)))
 
     @torch.no_grad()
     def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
-        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], a tile of time after the other, on the CPU."""
+        """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], one temporal tile at a time, on the CPU."""
         h, w = z.shape[-2:]
         places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
         length, shared = (frames // self.latent.frames for frames in self.times)

@@ -6,7 +6,7 @@ import re
 from math import gcd
 from typing import Any
 
-from ...family import Config, LatentFormat, Layout, Network, Pieces
+from ...family import Config, FileLayout, LatentFormat, Network, Pieces
 from ...loading.names import count, each, present
 
 
@@ -41,7 +41,7 @@ def _config_15(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _config_1(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an AutoencoderKLHunyuanVideo from the shapes of its tensors; how much it compresses from ``base``."""
+    """Config of an AutoencoderKLHunyuanVideo from tensor shapes; compression ratios from ``base``."""
     levels = count(pieces, r"encoder\.down_blocks\.(\d+)\.")
     widths = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.conv.weight"].shape[0] for i in range(levels)]
     return dict(base) | {
@@ -56,7 +56,7 @@ def _config_1(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _latent(config: Config, channels: int, downscale: int, scale: float, patch: int) -> LatentFormat:
-    """What its latents are; numbers that the config does not say are those of the published model."""
+    """Latent format; values missing in the config are those of the published model."""
     return LatentFormat(
         channels=config.get("latent_channels", channels),
         downscale=config.get("spatial_compression_ratio", downscale),
@@ -67,7 +67,7 @@ def _latent(config: Config, channels: int, downscale: int, scale: float, patch: 
 
 
 def _attend(network: Any) -> None:
-    """Put attention on the kernel layer, without masks."""
+    """Replace attention by the kernel layer's, without masks."""
     from .attention import install
 
     install(network)
@@ -76,7 +76,7 @@ def _attend(network: Any) -> None:
 VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_hunyuan_video:AutoencoderKLHunyuanVideo",
-    layouts=(Layout(present("decoder.conv_norm_out.weight", "decoder.conv_in.conv.weight")),),
+    layouts=(FileLayout(present("decoder.conv_norm_out.weight", "decoder.conv_in.conv.weight")),),
     config=_config_1,
     base={
         "in_channels": 3,
@@ -95,8 +95,8 @@ VAE_15 = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_hunyuanvideo15:AutoencoderKLHunyuanVideo15",
     layouts=(
-        Layout(present("decoder.mid.attn_1.norm.gamma", "decoder.conv_in.conv.weight"), each(_vae_name)),
-        Layout(present("decoder.mid_block.attentions.0.norm.gamma", "decoder.conv_in.conv.weight")),
+        FileLayout(present("decoder.mid.attn_1.norm.gamma", "decoder.conv_in.conv.weight"), each(_vae_name)),
+        FileLayout(present("decoder.mid_block.attentions.0.norm.gamma", "decoder.conv_in.conv.weight")),
     ),
     config=_config_15,
     base={

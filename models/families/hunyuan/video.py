@@ -1,4 +1,4 @@
-"""HunyuanVideo: rectified flow on video latents [B, C, T, H, W], two streams and then one, guidance as an input.
+"""HunyuanVideo: rectified flow on video latents [B, C, T, H, W]; dual- then single-stream blocks; embedded guidance.
 
 Facts: the config of hunyuanvideo-community/HunyuanVideo; the recipe equals diffusers' HunyuanVideoPipeline
 (tests/video/test_hunyuan.py). Text: states of Llama 3, without padding, and CLIP-L's pooled vector.
@@ -30,13 +30,13 @@ TEMPLATE: Final = (
     "5. camera angles, movements, and transitions used in the video:<|eot_id|>"
     "<|start_header_id|>user<|end_header_id|>\n\n"
 )
-"""Template before the prompt: 95 tokens, whose states are dropped."""
+"""Prompt template: 95 prefix tokens, whose hidden states are dropped."""
 DEFAULT_GUIDANCE = 6.0
-"""Told to the network where no FluxGuidance says another."""
+"""Embedded guidance without a FluxGuidance node."""
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Noise levels: the scheduler's shift, else 7; the network is told 1000 sigma."""
+    """Noise levels: the scheduler's shift, default 7; timestep = 1000 sigma."""
     from ...sampling.model_sampling import Flow
 
     return Flow(shift=float(scheduler.get("shift", 7.0)), multiplier=1000)
@@ -65,7 +65,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def check_text(text: Tensor, width: int) -> None:
-    """Say before the first step what would fail in the middle of it."""
+    """Check the sizes of the text states before the first step."""
     if text.shape[-1] != width:
         raise ValueError(
             f"the text has {text.shape[-1]} numbers a token, this network reads {width}: is this its own text encoder?"
@@ -73,7 +73,7 @@ def check_text(text: Tensor, width: int) -> None:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """Velocity (noise - video) of the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
     import torch
     import torch.nn.functional as F
 

@@ -39,14 +39,14 @@ The blanks that indent diffusers' source are tokens of it.
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Noise levels: the scheduler's shift, else 7 as ComfyUI has it; the network is told 1000 sigma."""
+    """Noise levels: the scheduler's shift, default 7 as in ComfyUI; timestep = 1000 sigma."""
     from ...sampling.model_sampling import Flow
 
     return Flow(shift=float(scheduler.get("shift", 7.0)), multiplier=1000)
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Texts, what is seen in a picture to begin with, and the channels beside states of x's shape [B, C, T, H, W]."""
+    """Text states, vision states and channels to concatenate, for states of x's shape [B, C, T, H, W]."""
     config = network.config
     if config.use_meanflow:
         raise ValueError("this network is a super-resolution or few-step model of HunyuanVideo 1.5; not supported yet")
@@ -69,7 +69,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def _states(name: str, states: Tensor | None, width: int, like: Tensor) -> Tensor:
-    """The states that are given [B, T, width], else none: [B, 0, width]."""
+    """The states [B, T, width]; an empty [B, 0, width] without."""
     if states is None:
         return like.new_zeros(len(like), 0, width)
     if states.shape[-1] != width:
@@ -78,7 +78,7 @@ def _states(name: str, states: Tensor | None, width: int, like: Tensor) -> Tenso
 
 
 def _concat_channels(extras: Mapping[str, Any], x: Tensor) -> Tensor:
-    """The channels beside the state [1, C + 1, T, H, W]: the latents of given frames, else 0, and 1 where one is given.
+    """Channels concatenated to the latent, [1, C + 1, T, H, W]: latents of known frames (else 0), mask (1 = known).
 
     ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1, T, H, W].
     """
@@ -98,7 +98,7 @@ def _concat_channels(extras: Mapping[str, Any], x: Tensor) -> Tensor:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """Velocity (noise - video) of the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
     import torch
 
     arguments = dict(inputs.batched)

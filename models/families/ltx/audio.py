@@ -1,4 +1,4 @@
-"""What LTX-2 makes sound with: the VAE of spectrograms (AutoencoderKLLTX2Audio) and the vocoder behind it."""
+"""LTX-2's audio: the spectrogram VAE (AutoencoderKLLTX2Audio) and the vocoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...loaded import Loaded
 from ...loading.header_values import LoadError
 from ...loading.networks import build
 from ...media.sound import resampled
-from ...vae.image import Step, Vae, Warn
+from ...vae.image import StepCount, Vae, Warn
 
 if TYPE_CHECKING:
     from ...loading.detect import Part
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 WINDOW = 1024
-"""Samples that a column of a spectrogram is made of, as in LTX-2's training; diffusers' config does not say it."""
+"""FFT window of the spectrogram in samples, as in LTX-2's training; missing in diffusers' config."""
 FAINT = 1e-5
-"""What the logarithm of a spectrogram ends at."""
+"""Floor of spectrogram magnitudes before the logarithm."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AudioVae(Vae):
-    """Loaded autoencoder of sound: normalized latents [B, channels, time, bins]."""
+    """A loaded audio VAE with vocoder: normalized latents [B, channels, time, bins]."""
 
     vocoder: Loaded
 
     @property
     def bins(self) -> int:
-        """Rows of a latent."""
+        """Frequency bins of a latent."""
         return int(self.loaded.config.mel_bins // self.loaded.network.mel_compression_ratio)
 
     @property
     def per_second(self) -> float:
-        """Columns of a latent for a second."""
+        """Latent time steps per second."""
         config = self.loaded.config
         return float(config.sample_rate / config.mel_hop_length / self.loaded.network.temporal_compression_ratio)
 
     @torch.no_grad()
     def sound(self, latent: Tensor) -> dict[str, Any]:
-        """The AUDIO of latents [B, C, L, bins].
+        """Decode latents [B, C, L, bins] to AUDIO.
 
         Raises:
             ValueError: they are no latents of this VAE's.
@@ -68,7 +68,7 @@ class AudioVae(Vae):
 
     @torch.no_grad()
     def heard(self, audio: dict[str, Any]) -> Tensor:
-        """The normalized latents [B, C, L, bins] of an AUDIO; mono is heard by all channels.
+        """Encode AUDIO to normalized latents [B, C, L, bins]; mono is repeated to all channels.
 
         Raises:
             ValueError: it has other channels than this VAE reads, or is too short.
@@ -92,7 +92,7 @@ class AudioVae(Vae):
         return latent
 
     def _spectrum(self, wave: Tensor) -> Tensor:
-        """Log of Slaney's mel spectrogram of samples [B, C, n]: [B, C, columns, bands]."""
+        """Log-mel spectrogram (Slaney) of samples [B, C, n]: [B, C, columns, bands]."""
         from transformers.audio_utils import mel_filter_bank
 
         config = self.loaded.config
@@ -115,24 +115,24 @@ class AudioVae(Vae):
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         raise ValueError("this VAE is of sound, not of pictures")
 
-    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
         raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
-    ) -> Generator[Step, None, Tensor]:
+    ) -> Generator[StepCount, None, Tensor]:
         raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
 
 
 def sounding(vae: Any) -> AudioVae:
-    """The VAE, if it is one of sound."""
+    """The VAE if it is an audio VAE, else a ValueError."""
     if not isinstance(vae, AudioVae):
         raise ValueError("this VAE is of pictures: connect LTXVAudioVAELoader")
     return vae
 
 
 def audio_vae(parts: Mapping[str, Part], place: Place, path: Path, name: str) -> AudioVae:
-    """The VAE of sound with the vocoder, from the parts of a checkpoint.
+    """The audio VAE with its vocoder, from the parts of a checkpoint.
 
     Raises:
         LoadError: it holds only one of them, or none.

@@ -1,4 +1,4 @@
-"""Guidance of LTX-2 with one scale for the video and another for its sound."""
+"""Separate guidance scales for video and audio in LTX-2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ...sampling.guidance import Acting
+from ...sampling.guidance import ActiveGuidance
 
 if TYPE_CHECKING:
     from ...sampling.guidance import Branches
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoScales(Acting):
+class TwoScales(ActiveGuidance):
     """The guided x0 of each part is d_neg + scale (d_pos - d_neg) with its own scale, whatever the guider's cfg is."""
 
     video: float
@@ -25,7 +25,7 @@ class TwoScales(Acting):
     cut: int = 0
     """Number of elements of the joined latent that belong to the video, in one run."""
 
-    def begin(self, sampling: ModelSampling, branches: Branches) -> Acting:
+    def begin(self, sampling: ModelSampling, branches: Branches) -> ActiveGuidance:
         shapes = branches["positive"].entries[0].inputs.shared.get("shapes")
         if shapes is None:
             raise ValueError("two scales of guidance are for a video with sound: join latents with LTXVConcatAVLatent")

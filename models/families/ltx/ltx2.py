@@ -1,4 +1,4 @@
-"""LTX-2: picture and sound made together, rectified flow on the tokens of a video and of its spectrogram.
+"""LTX-2: joint video and audio generation, rectified flow on video tokens and spectrogram tokens.
 
 The latent of both is one row of numbers, [B, 1, N]: the video's [128, T, h, w], then the sound's [8, L, 16], as
 ``shapes`` of the LATENT says. Facts: the configs of Lightricks/LTX-2; the recipe equals diffusers' LTX2Pipeline
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...text.tokens import Tokens
 
 Shapes = Sequence[Sequence[int]]
-"""Of the video's latent and the sound's, without the batch."""
+"""Shapes of the video and the audio latent, without batch."""
 DEFAULT_FPS = 24.0
 GEMMA = EncoderFacts(
     "gemma3_12b",
@@ -36,11 +36,11 @@ GEMMA = EncoderFacts(
     strip=True,
     repos=("Lightricks/LTX-2",),
 )
-"""How its language model is read: all states, as many as it has."""
+"""Gemma 3: hidden states of all layers, of variable length."""
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors [B, ...] as one [B, 1, N]."""
+    """Flatten and concatenate tensors [B, ...] to [B, 1, N]."""
     import torch
 
     return torch.cat([p.flatten(1) for p in parts], 1)[:, None]
@@ -53,7 +53,7 @@ def separated(row: Tensor, shapes: Shapes) -> list[Tensor]:
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """The states [1, T, D + E] for video and sound, side by side."""
+    """Text states [1, T, D + E] for video and audio, concatenated."""
     if not encoders:
         raise ValueError("LTX-2's text encoder is no part of its checkpoint: load it with LTXAVTextEncoderLoader")
     [(name, encoder)] = encoders.items()
@@ -61,7 +61,7 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text and the places of the tokens of video and sound, for states of x's shape [B, 1, N]."""
+    """Text states and positions of video and audio tokens, for states of x's shape [B, 1, N]."""
     import torch
 
     shapes, config = extras.get("latent_shapes"), network.config
@@ -99,7 +99,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def _cells(places: Tensor, fps: float) -> Tensor:
-    """Beginnings [1, 3, n] of the cells of guides as beginnings and ends [1, 3, n, 2], with time in seconds."""
+    """Start positions [1, 3, n] of guide cells as starts and ends [1, 3, n, 2], time in seconds."""
     import torch
 
     ends = places + places.new_tensor([FRAMES, CELL, CELL])[:, None]
@@ -110,7 +110,7 @@ def _cells(places: Tensor, fps: float) -> Tensor:
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - latent for the state x [B, 1, N] at timestep (1000 sigma) [B] or [B, 1, N]."""
+    """Velocity (noise - latent) of the state x [B, 1, N] at timestep (1000 sigma) [B] or [B, 1, N]."""
     shapes = inputs.shared["shapes"]
     video, sound = separated(x, shapes)
     times = timestep, timestep

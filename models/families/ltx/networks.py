@@ -1,4 +1,4 @@
-"""LTX-Video's networks in files: the original layout, which is ComfyUI's, and diffusers'."""
+"""LTX-Video's networks in files: original layout (also ComfyUI's) and diffusers'."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...family import Config, Layout, Network, Pieces
+from ...family import Config, FileLayout, Network, Pieces
 from ...loading.names import Components, count, present
 
 if TYPE_CHECKING:
     from ...loading.detect import Part
 
 _SHARED = ("attention_head_dim", "num_attention_heads", "norm_eps", "causal_temporal_positioning")
-"""Keys of a network's config that the original's metadata has under the same names."""
+"""Config keys with the same names in the original's metadata."""
 
 
 def _config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an LTXVideoTransformer3DModel from the shapes of its tensors; ``base`` says how many heads (32)."""
+    """Config of an LTXVideoTransformer3DModel from tensor shapes; head count from ``base`` (32)."""
     width, channels = pieces["proj_in.weight"].shape
     layers = count(pieces, r"transformer_blocks\.(\d+)\.")
     return dict(base) | {
@@ -33,7 +33,7 @@ def _config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The network's config in a file's metadata, in diffusers' terms."""
+    """The network config in a file's metadata, with diffusers' keys."""
     if str(config.get("_class_name", "")).startswith("Transformer3D"):
         return {k: config[k] for k in _SHARED if k in config}
     return dict(config)
@@ -51,7 +51,7 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_ltx:LTXVideoTransformer3DModel",
     layouts=(
-        Layout(
+        FileLayout(
             present("patchify_proj.weight", absent=["audio_patchify_proj.weight"]),
             Components(
                 {
@@ -62,7 +62,7 @@ TRANSFORMER = Network(
                 }
             ),
         ),
-        Layout(
+        FileLayout(
             present(
                 "caption_projection.linear_1.weight",
                 "time_embed.linear.weight",
@@ -90,7 +90,7 @@ TRANSFORMER = Network(
 
 
 def _upscaler_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an LTX2LatentUpsamplerModel, which is LTX-Video's too, from the shapes of its tensors."""
+    """Config of an LTX2LatentUpsamplerModel from tensor shapes; LTX-Video's has the same layers."""
     first = pieces["initial_conv.weight"].shape
     rational = pieces.get("upsampler.conv.weight")
     up = rational or pieces["upsampler.0.weight"]
@@ -109,7 +109,7 @@ def _upscaler_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _upscaler_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """An upscaler's config in a file's metadata, in diffusers' terms."""
+    """The upsampler config in a file's metadata, with diffusers' keys."""
     return {"rational_spatial_scale": config["spatial_scale"]} if "spatial_scale" in config else {}
 
 
@@ -117,11 +117,11 @@ UPSCALER_2 = Network(
     kind="latent_upscaler",
     cls="diffusers.pipelines.ltx2.latent_upsampler:LTX2LatentUpsamplerModel",
     folder="latent_upsampler",
-    layouts=(Layout(present("post_upsample_res_blocks.0.conv1.weight", "initial_conv.weight")),),
+    layouts=(FileLayout(present("post_upsample_res_blocks.0.conv1.weight", "initial_conv.weight")),),
     config=_upscaler_config,
     metadata=_upscaler_metadata,
 )
 UPSCALER = replace(
     UPSCALER_2, cls="diffusers.pipelines.ltx.modeling_latent_upsampler:LTXLatentUpsamplerModel", layouts=()
 )
-"""In folders only; files are read by LTX-2's class, which computes the same."""
+"""For folders only; files are loaded as LTX-2's equivalent class."""

@@ -1,4 +1,4 @@
-"""LTX-2's networks in files: the original's one file for all, and diffusers' folders."""
+"""LTX-2's networks in files: the original single file and diffusers folders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...family import Config, LatentFormat, Layout, Network, Pieces
+from ...family import Config, FileLayout, LatentFormat, Network, Pieces
 from ...loading.names import Components, Renaming, each, present
 from ...loading.pieces import Piece
 from . import vae_networks
@@ -70,11 +70,11 @@ _SHARED = (
     "norm_eps",
     "rope_type",
 )
-"""Keys of a network's config that the original's metadata has under the same names."""
+"""Config keys with the same names in the original's metadata."""
 
 
 def _config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an LTX2VideoTransformer3DModel from the shapes of its tensors; ``base`` says how many heads (32)."""
+    """Config of an LTX2VideoTransformer3DModel from tensor shapes; head count from ``base`` (32)."""
     block = "transformer_blocks.0"
     text = pieces.get("caption_projection.linear_1.weight")
     config = dict(base) | {
@@ -101,7 +101,7 @@ def _config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The network's config in a file's metadata, in diffusers' terms."""
+    """The network config in a file's metadata, with diffusers' keys."""
     if "Transformer3DModel" in str(config.get("_class_name", "")) and not str(config["_class_name"]).startswith("LTX2"):
         return {k: config[k] for k in _SHARED if k in config}
     return dict(config)
@@ -134,7 +134,7 @@ def _audio_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _audio_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file's metadata says of the VAE of spectrograms: nothing that the shapes do not, in the original."""
+    """The audio VAE config in a file's metadata; the original states nothing beyond the shapes."""
     return {} if "model" in config else dict(config)
 
 
@@ -149,12 +149,12 @@ def _vocoder_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
 
 
 def _vocoder_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an LTX2Vocoder from the shapes of its tensors; factors and dilations from ``base``."""
+    """Config of an LTX2Vocoder from tensor shapes; upsampling factors and dilations from ``base``."""
     return dict(base) | _stage_config(pieces, "", "")
 
 
 def _wider_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an LTX2VocoderWithBWE, which has a second stage; its class knows the usual factors."""
+    """Config of an LTX2VocoderWithBWE (two stages); upsampling factors are the class's defaults."""
     window = pieces["mel_stft.stft_fn.forward_basis"].shape[2]
     stages = _stage_config(pieces, "vocoder.", "") | _stage_config(pieces, "bwe_generator.", "bwe_")
     return stages | {
@@ -175,7 +175,7 @@ def _stage_config(pieces: Pieces, stage: str, prefix: str) -> dict[str, Any]:
 
 
 def _vocoder_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file's metadata says of the vocoder, in diffusers' terms."""
+    """The vocoder config in a file's metadata, with diffusers' keys."""
     if "bwe" in config:
         stages = ("", config.get("vocoder", {})), ("bwe_", config["bwe"])
         config_of = {f"{prefix}{k}": v for prefix, stage in stages for k, v in _stage_metadata(stage).items()}
@@ -193,7 +193,7 @@ def _stage_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _end(stage: Mapping[str, Any]) -> str | None:
-    """What a stage's samples go through: the original clips those that it does not bend."""
+    """Final activation of a stage: None, tanh or clamp."""
     if not stage.get("apply_final_activation", True):
         return None
     return "tanh" if stage.get("use_tanh_at_final", True) else "clamp"
@@ -243,8 +243,8 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_ltx2:LTX2VideoTransformer3DModel",
     layouts=(
-        Layout(present("audio_patchify_proj.weight"), _NETWORK),
-        Layout(present("audio_proj_in.weight", "av_cross_attn_video_a2v_gate.linear.weight")),
+        FileLayout(present("audio_patchify_proj.weight"), _NETWORK),
+        FileLayout(present("audio_proj_in.weight", "av_cross_attn_video_a2v_gate.linear.weight")),
     ),
     config=_config,
     base={"num_attention_heads": 32, "audio_num_attention_heads": 32, "rope_type": "split"},
@@ -263,7 +263,7 @@ TRANSFORMER = Network(
 VAE = replace(
     vae_networks.VAE,
     cls="diffusers.models.autoencoders.autoencoder_kl_ltx2:AutoencoderKLLTX2Video",
-    layouts=(Layout(vae_networks.is_original_2, Renaming(vae_networks.from_original)),),
+    layouts=(FileLayout(vae_networks.is_original_2, Renaming(vae_networks.from_original)),),
     config=_vae_config,
     base={
         "in_channels": 3,
@@ -280,7 +280,7 @@ AUDIO_VAE = Network(
     kind="audio_vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_ltx2_audio:AutoencoderKLLTX2Audio",
     layouts=(
-        Layout(
+        FileLayout(
             present(
                 "decoder.mid.block_1.conv1.conv.weight",
                 "encoder.conv_in.conv.weight",
@@ -303,7 +303,7 @@ AUDIO_VAE = Network(
 VOCODER = Network(
     kind="vocoder",
     cls="diffusers.pipelines.ltx2.vocoder:LTX2Vocoder",
-    layouts=(Layout(lambda stored: _is_vocoder(stored, "", wider=False), Renaming(_vocoder_tensors)),),
+    layouts=(FileLayout(lambda stored: _is_vocoder(stored, "", wider=False), Renaming(_vocoder_tensors)),),
     config=_vocoder_config,
     base={
         "upsample_kernel_sizes": [16, 15, 8, 4, 4],
@@ -317,7 +317,7 @@ VOCODER = Network(
 WIDER_VOCODER = replace(
     VOCODER,
     cls="diffusers.pipelines.ltx2.vocoder:LTX2VocoderWithBWE",
-    layouts=(Layout(lambda stored: _is_vocoder(stored, "vocoder.", wider=True), Renaming(_vocoder_tensors)),),
+    layouts=(FileLayout(lambda stored: _is_vocoder(stored, "vocoder.", wider=True), Renaming(_vocoder_tensors)),),
     config=_wider_config,
     base={},
     # The second stage reads the logarithm of the first one's spectrum: it is not exact in 16 bits.
@@ -326,7 +326,7 @@ WIDER_VOCODER = replace(
 CONNECTORS = Network(
     kind="connectors",
     cls="diffusers.pipelines.ltx2.connectors:LTX2TextConnectors",
-    layouts=(Layout(_is_connectors, Renaming(_connectors_tensors)),),
+    layouts=(FileLayout(_is_connectors, Renaming(_connectors_tensors)),),
     config=_connectors_config,
     base={
         "caption_channels": 3840,

@@ -1,4 +1,4 @@
-"""LTX-2's text encoder: the states of all layers of Gemma 3, and the connectors that make input of them."""
+"""LTX-2's text encoder: hidden states of all layers of Gemma 3, and the connectors that project them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Connectors:
-    """Make what the diffusion network reads of the states of all layers of Gemma 3."""
+    """Projects the hidden states of all Gemma 3 layers to the diffusion network's input."""
 
     loaded: Loaded
     layers: int
     limit: int
-    """Tokens that they read."""
+    """Number of tokens they return."""
 
     @torch.no_grad()
     def __call__(self, states: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class Connectors:
 
 
 def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, str]) -> TextEncoder:
-    """Gemma 3 and the connectors of a checkpoint of LTX-2.
+    """Gemma 3 with the connectors of an LTX-2 checkpoint.
 
     Args:
         llm: The language model.

@@ -1,4 +1,4 @@
-"""The value on a LATENT_UPSCALE_MODEL wire: a network that makes latents of LTX-Video larger, or longer."""
+"""The value on a LATENT_UPSCALE_MODEL wire: LTX-Video's spatial or temporal latent upsampler."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LatentUpscaler:
-    """A loaded upscaler of latents. Never changed."""
+    """A loaded latent upsampler. Immutable."""
 
     loaded: Loaded
 
     @torch.no_grad()
     def upscale(self, latent: Tensor, vae: Any) -> Tensor:
-        """The latent [B, C, t, h, w] of a video [B, C, T, h, w], as the VAE normalizes both; float32 on the CPU.
+        """Upsample a video latent [B, C, T, h, w] normalized by the VAE: [B, C, t, h, w], float32 on the CPU.
 
         Raises:
             ValueError: the latent is none that this network takes, or the VAE is of another family.
@@ -42,5 +42,5 @@ class LatentUpscaler:
 
 
 def upscaler(part: Part, place: Place, name: str) -> LatentUpscaler:
-    """An upscaler of latents from its part of a file or folder."""
+    """The latent upsampler of a network in a file or folder."""
     return LatentUpscaler(Loaded(build(part, place.device, place.dtype), place.device, place.dtype, name))

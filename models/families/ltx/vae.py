@@ -23,13 +23,13 @@ from ...vae.image import tile_fade, tile_starts
 from ...vae.video import VideoVae
 
 DECODE_TIMESTEP, DECODE_NOISE = 0.05, 0.025
-"""Of decoders that remove the last noise themselves (0.9.1 and later): what they are told, and the part of noise."""
+"""Timestep and noise scale for timestep-conditioned decoders (0.9.1+), which do the last denoising step."""
 SEED = 0
-"""Of the decoder's noise: the same latent gives the same frames."""
+"""Seed of the decoder's noise: the same latent gives the same frames."""
 Frames = Iterator[Tensor]
-"""[1, C, n, h, w] of any n, one after the other."""
+"""Chunks [1, C, n, h, w] of any length, in order."""
 Noise = Callable[[Any, Tensor], Tensor]
-"""A parameter that scales noise, and frames -> the noise for them, [1, 1, 1, h, w]."""
+"""(noise scale parameter, frames) -> noise for the frames, [1, 1, 1, h, w]."""
 Place = tuple[int, int, int, int]
 """Top, left, height and width of a tile in latent cells."""
 
@@ -39,7 +39,7 @@ class LtxVae(VideoVae):
     """A loaded autoencoder of LTX-Video or LTX-2: normalized latents [B, C, T, h, w]."""
 
     def normalized(self, z: Tensor) -> Tensor:
-        """What goes on the wire, of the network's own latents z [B, C, T, h, w]."""
+        """Normalize the network's latents z [B, C, T, h, w]."""
         mean, std = (_row(v, z) for v in (self.loaded.network.latents_mean, self.loaded.network.latents_std))
         normalized: Tensor = (z - mean) * self.loaded.config.scaling_factor / std
         return normalized
@@ -84,7 +84,7 @@ def _row(values: Tensor, like: Tensor) -> Tensor:
 
 
 def _joined(tiles: list[Tensor], places: list[Place], grid: tuple[int, int], overlap: int) -> Tensor:
-    """Tiles [1, 3, n, H, W] of the same frames put together, fading into each other."""
+    """Blend overlapping tiles [1, 3, n, H, W] of the same frames."""
     (h, w), factor = grid, tiles[0].shape[-1] // places[0][3]
     total, weights = torch.zeros(*tiles[0].shape[:3], h * factor, w * factor), torch.zeros(h * factor, w * factor)
     for tile, (y, x, rows, columns) in zip(tiles, places, strict=True):
@@ -96,7 +96,7 @@ def _joined(tiles: list[Tensor], places: list[Place], grid: tuple[int, int], ove
 
 
 class _Noise:
-    """The noise that blocks of some decoders add: one picture for all frames, and for a tile its part of it."""
+    """Noise injected by blocks of some decoders: one image for all frames, cropped for a tile."""
 
     def __init__(self, grid: tuple[int, int]) -> None:
         self._grid, self._drawn = grid, dict[int, Tensor]()
@@ -113,7 +113,7 @@ class _Noise:
 
 
 def decoded(decoder: Any, z: Tensor, time: Tensor | None, noise: Noise, causal: bool) -> Frames:
-    """What a decoder makes of z [1, C, T, h, w]: pixels in about -1..1, a frame and then 8 at a time.
+    """Decode z [1, C, T, h, w] to pixels in about -1..1: one frame, then 8 at a time.
 
     Args:
         decoder: The network.
@@ -137,7 +137,7 @@ def decoded(decoder: Any, z: Tensor, time: Tensor | None, noise: Noise, causal: 
 
 
 def regrouped(frames: Frames, size: int) -> Frames:
-    """A stream in pieces of so many frames, but for the first, which is one."""
+    """Split a stream into chunks of ``count`` frames; the first chunk has one."""
     waiting, ready, wanted = _Waiting(), 0, 1
     for x in frames:
         waiting.put(x)
@@ -148,7 +148,7 @@ def regrouped(frames: Frames, size: int) -> Frames:
 
 
 def convolved(module: Any, frames: Frames, causal: bool) -> Frames:
-    """A stream through a causal convolution of stride 1: the ends are repeated, as the module does it."""
+    """A stream through a convolution of temporal stride 1, with the ends repeated as in the module."""
     reach = module.kernel_size[0] - 1
     before = reach if causal else reach // 2
     tail: Tensor | None = None
@@ -162,7 +162,7 @@ def convolved(module: Any, frames: Frames, causal: bool) -> Frames:
 
 
 class _Waiting:
-    """Frames that go round some layers and wait for those that go through."""
+    """Buffers frames of a skip connection until the main path delivers them."""
 
     def __init__(self) -> None:
         self._parts = deque[Tensor]()
@@ -182,7 +182,7 @@ class _Waiting:
 
 
 def _embedded(module: Any, time: Tensor | None, like: Tensor) -> Tensor | None:
-    """The embedding of the time, [1, D, 1, 1, 1]; None where there is none."""
+    """The timestep embedding, [1, D, 1, 1, 1]; None without a timestep."""
     if time is None or module.time_embedder is None:
         return None
     embedding: Tensor = module.time_embedder(
@@ -192,7 +192,7 @@ def _embedded(module: Any, time: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 def _residuals(group: Any, frames: Frames, time: Tensor | None, noise: Noise, causal: bool) -> Frames:
-    """A stream through the residual blocks of a group, which are told the time by one embedding."""
+    """A stream through the residual blocks of a group, which share one timestep embedding."""
     first = next(frames, None)
     if first is None:
         return
@@ -232,7 +232,7 @@ def _residual(block: Any, frames: Frames, embedded: Tensor | None, noise: Noise,
 
 
 def _by_channel(norm: Any, x: Tensor) -> Tensor:
-    """The norm over channels; LTX-2's takes them where they are."""
+    """Norm over channels; LTX-2's norm takes channels first."""
     normed: Tensor = norm(x) if hasattr(norm, "channel_dim") else norm(x.movedim(1, -1)).movedim(-1, 1)
     return normed
 
@@ -245,7 +245,7 @@ def _noised(x: Tensor, scale: Any, noise: Noise) -> Tensor:
 
 
 def upsampled(sampler: Any, frames: Frames, causal: bool) -> Frames:
-    """A stream through an upsampler: channels become frames, rows and columns; the first frames are cut."""
+    """A stream through an upsampler: channels to frames, rows and columns; the surplus first frames are dropped."""
     waiting, cut = _Waiting(), sampler.stride[0] - 1
 
     def entered() -> Frames:
@@ -270,7 +270,7 @@ def _spread(x: Tensor, stride: tuple[int, int, int]) -> Tensor:
 
 
 def _modulated(decoder: Any, embedded: Tensor | None, x: Tensor) -> Tensor:
-    """What is before the last convolution."""
+    """Final norm and modulation before the last convolution."""
     x = _by_channel(decoder.norm_out, x)
     if embedded is not None:
         table = embedded.unflatten(1, (2, -1)) + decoder.scale_shift_table[None, ..., None, None, None]

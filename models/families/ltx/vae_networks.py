@@ -1,4 +1,4 @@
-"""LTX-Video's VAE in files: the original layout, which is ComfyUI's, and diffusers'."""
+"""LTX-Video's VAE in files: original layout (also ComfyUI's) and diffusers'."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...family import Config, LatentFormat, Layout, Network, Pieces
+from ...family import Config, FileLayout, LatentFormat, Network, Pieces
 from ...loading.names import Renaming, present
 from ...loading.pieces import Piece
 
 CELL, FRAMES, CHANNELS = 32, 8, 128
-"""Pixels a latent cell is wide, frames it is long, channels it has."""
+"""Pixels and frames per latent cell, latent channels."""
 _TRAINING = r"^per_channel_statistics\.(channel|mean-of-stds)"
-"""Names that nothing reads."""
+"""Ignored: statistics used in training only."""
 STATISTICS = {
     "per_channel_statistics.mean-of-means": "latents_mean",
     "per_channel_statistics.std-of-means": "latents_std",
@@ -23,14 +23,14 @@ STATISTICS = {
 
 
 def from_original(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """The pieces by diffusers' names, and the names that have no place there."""
+    """Pieces by diffusers' names, and unknown names."""
     rows = {side: _levels(stored, side) for side in ("encoder.down_blocks", "decoder.up_blocks")}
     new = {name: _vae_name(name, rows) for name in stored}
     return {new[n]: piece for n, piece in stored.items() if new[n]}, [n for n in stored if not new[n]]
 
 
 def _levels(stored: Iterable[str], side: str) -> dict[int, str]:
-    """Where the blocks of a row stand in diffusers' levels.
+    """Map the original's flat list of blocks to diffusers' levels.
 
     The original has a row of blocks: residual blocks, a resampler, or one residual block that changes the width.
     diffusers has levels: in the encoder each begins with residual blocks and the last ones are the middle; the decoder
@@ -90,16 +90,16 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _count(pieces: Pieces, prefix: str) -> int:
-    """How many numbered parts there are below a name."""
+    """Number of numbered children below a name."""
     return 1 + max((int(n[len(prefix) :].split(".")[0]) for n in pieces if n.startswith(prefix)), default=-1)
 
 
 _STRIDES = {4: ("spatial", (1, 2)), 2: ("temporal", (2, 1)), 8: ("spatiotemporal", (2, 2))}
-"""Of 0.9.5's downsamplers: kind and stride in time and space, by what they gather into a channel."""
+"""0.9.5's downsamplers by channel factor: kind, and stride in time and space."""
 
 
 def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int]]]:
-    """The encoder's keys, and the strides of its downsamplers in time and space."""
+    """Encoder config, and the strides of its downsamplers in time and space."""
     levels = [f"encoder.down_blocks.{i}" for i in range(_count(pieces, "encoder.down_blocks."))]
     wide = [pieces[f"{level}.resnets.0.conv1.conv.weight"].shape[1] for level in levels]
     middle = pieces["encoder.mid_block.resnets.0.conv1.conv.weight"].shape[1]
@@ -127,7 +127,7 @@ def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int
 
 
 def _decoder_config(pieces: Pieces) -> dict[str, Any]:
-    """The decoder's keys; diffusers writes its levels down from the last to the first."""
+    """Decoder config; diffusers lists its levels from last to first."""
     levels = [f"decoder.up_blocks.{i}" for i in range(_count(pieces, "decoder.up_blocks."))]
     widths, factors, scaling = [], [], []
     for level in levels:
@@ -149,7 +149,7 @@ def _decoder_config(pieces: Pieces) -> dict[str, Any]:
 
 
 def upsample_types(pieces: Pieces) -> list[str]:
-    """In which directions the decoder's levels widen, from the first to the last."""
+    """Upsampling type of each decoder level, from first to last."""
     types = []
     for level in (f"decoder.up_blocks.{i}" for i in range(_count(pieces, "decoder.up_blocks."))):
         up = pieces[f"{level}.upsamplers.0.conv.conv.weight"].shape
@@ -159,14 +159,14 @@ def upsample_types(pieces: Pieces) -> list[str]:
 
 
 def vae_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The VAE's config in a file's metadata, in diffusers' terms."""
+    """The VAE config in a file's metadata, with diffusers' keys."""
     if "blocks" not in config and "encoder_blocks" not in config:
         return dict(config)
     return {"decoder_causal": config["causal_decoder"]} if "causal_decoder" in config else {}
 
 
 def latent(config: Config) -> LatentFormat:
-    """What its latents are. They are normalized by the network itself."""
+    """Latent format. The VAE normalizes latents itself."""
     return LatentFormat(
         channels=config["latent_channels"],
         downscale=config.get("spatial_compression_ratio") or CELL,
@@ -179,7 +179,7 @@ _later = present("encoder.down_blocks.1.conv.conv.weight", absent=["decoder.time
 
 
 def is_original_2(stored: Pieces) -> bool:
-    """Whether these are the tensors of LTX-2's VAE in the original layout: 0.9.5's without a timestep."""
+    """Whether these tensors are LTX-2's VAE in the original layout: like 0.9.5's, without a timestep."""
     return _original(stored) and _later(stored)
 
 
@@ -187,8 +187,8 @@ VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_ltx:AutoencoderKLLTXVideo",
     layouts=(
-        Layout(lambda stored: _original(stored) and not _later(stored), Renaming(from_original)),
-        Layout(present("decoder.mid_block.resnets.0.conv1.conv.weight", "latents_mean")),
+        FileLayout(lambda stored: _original(stored) and not _later(stored), Renaming(from_original)),
+        FileLayout(present("decoder.mid_block.resnets.0.conv1.conv.weight", "latents_mean")),
     ),
     config=vae_config,
     base={

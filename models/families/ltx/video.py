@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from ...text.tokens import Tokens
 
 DEFAULT_FPS = 25.0
-"""Frames a second where the graph says none."""
+"""Frame rate where the graph states none."""
 DEFAULT_MU = 2.37
-"""Shift of the noise levels as ComfyUI has it; LTXVScheduler makes its own."""
+"""Shift of the noise levels as in ComfyUI; LTXVScheduler computes its own."""
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Noise levels: a scheduler's fixed shift, else mu 2.37; the network is told 1000 sigma."""
+    """Noise levels: the scheduler's fixed shift, default mu 2.37; timestep = 1000 sigma."""
     from ...sampling.model_sampling import Flow
 
     if scheduler and not scheduler.get("use_dynamic_shifting", False):
@@ -43,7 +43,7 @@ def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelS
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """T5's states [1, T, D], and which of them are no padding [1, T]."""
+    """T5's hidden states [1, T, D] and the padding mask [1, T]."""
     import torch
 
     read = tokens["t5xxl"]
@@ -51,7 +51,7 @@ def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tup
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text, its mask and the places of the tokens, for states of x's shape [B, C, T, H, W]."""
+    """Text states, mask and token positions, for states of x's shape [B, C, T, H, W]."""
     config = network.config
     if x.ndim != 5:
         raise ValueError(f"LTX-Video's latents are [batch, {CHANNELS}, time, height, width], not {list(x.shape)}")
@@ -70,7 +70,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def token_places(x: Tensor, guides: Tensor | None, *, causal: bool) -> Tensor:
-    """Frame, row and column in pixels of each token of x [B, C, T, H, W]: float32 [1, 3, T * H * W].
+    """Position (frame, row, column in pixels) of each token of x [B, C, T, H, W]: float32 [1, 3, T * H * W].
 
     Args:
         x: The state; behind the video it may hold guides.
@@ -95,7 +95,7 @@ def token_places(x: Tensor, guides: Tensor | None, *, causal: bool) -> Tensor:
 
 
 def cell_places(frames: int, rows: int, columns: int, *, causal: bool) -> Tensor:
-    """Where the cells of a latent begin, in frames and pixels: float32 [1, 3, frames * rows * columns]."""
+    """Start positions of latent cells, in frames and pixels: float32 [1, 3, frames * rows * columns]."""
     import torch
 
     time = torch.arange(frames, dtype=torch.float32) * FRAMES
@@ -106,7 +106,7 @@ def cell_places(frames: int, rows: int, columns: int, *, causal: bool) -> Tensor
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
+    """Velocity (noise - video) of the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     output: Tensor = network(
         hidden_states=x.flatten(2).mT,
         timestep=timestep.flatten(1) if timestep.ndim > 1 else timestep,

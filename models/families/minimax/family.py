@@ -1,4 +1,4 @@
-"""MiniMax-H3: video and stereo sound made together, rectified flow on one sequence of text, sound and video.
+"""MiniMax-H3: joint video and stereo audio, rectified flow on one sequence of text, audio and video tokens.
 
 The latent of both is one row of numbers, [B, 1, N]: the video's [24, T, h, w], then the sound's [32, 2, L], as
 ``shapes`` of the LATENT says. Sound has noise levels of its own (:mod:`..sampling.joint_flow`). There is no negative:
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 SOUND_CHANNELS: Final = 32
 GIVEN: Final = 0.999
-"""How clean given pictures are, 0..1; given sound is clean."""
+"""Timestep of known images and videos, 0..1 (1 = clean); known audio is clean."""
 SEED: Final = 42
-"""Of the noise in given pictures: the same picture is given in the same way in every run."""
+"""Seed of the noise added to known images, so every run adds the same."""
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Shift 12 for the video, or the scheduler's, and 3 for the sound."""
+    """Shift 12 for video, or the scheduler's, and 3 for audio."""
     from ...sampling.joint_flow import JointFlow
 
     return JointFlow(shift=float(scheduler.get("shift", 12.0)))
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text, what is given, and where all rows lie, for states of x's shape [B, 1, N]."""
+    """Text states, known latents and positions of all tokens, for states of x's shape [B, 1, N]."""
     import torch
 
     shapes, config = extras.get("latent_shapes"), network.config
@@ -86,7 +86,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def noised(latent: Tensor) -> Tensor:
-    """Latents of a given picture or video with their noise."""
+    """Latents of a known image or video with their noise added."""
     import torch
 
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(SEED))
@@ -147,7 +147,7 @@ def _call_one(
 
 
 def _times(time: Tensor, latent: Tensor, rows: Any) -> Tensor:
-    """The time of each row: the lowest in it."""
+    """Timestep of each token: the lowest of its cells."""
     if time.ndim == 1:
         return time.expand(rows(latent).shape[1])
     lowest: Tensor = rows(time)[0].amin(-1)
@@ -155,7 +155,7 @@ def _times(time: Tensor, latent: Tensor, rows: Any) -> Tensor:
 
 
 def _fill(times: Tensor, rows: Tensor, own: Tensor, known: Tensor | None, known_time: Tensor) -> None:
-    """Put the times of the rows of a kind in their places; those of what is given are first."""
+    """Set the timesteps of the tokens of one kind; known tokens come first."""
     import torch
 
     before = own.new_empty(0) if known is None else known_time.expand(known.shape[1])

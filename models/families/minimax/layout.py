@@ -1,4 +1,4 @@
-"""The one sequence that MiniMax-H3 reads: text, what is given, sound, video; where each row lies and what it is.
+"""MiniMax-H3's token sequence: text, references, audio, video; position and kind of each token.
 
 Facts: diffusers' blocks of MiniMax-H3 (tests/video/test_minimax.py). Time is in cells of the sound, 40 a second, so a
 frame is 5/3 long; latent frames are 1, 4, 4, 4, 4 frames long, again and again. Height and width are those of a picture
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 VIDEO, TEXT, SOUND = 0, 1, 2
 """Kinds of rows."""
 SPANS = (1, 4, 4, 4, 4)
-"""Frames that latent frames are long."""
+"""Length of successive latent frames in frames (repeating)."""
 PER_FRAME = 5 / 3
 PATCH = 2
 SIDES = 2
-"""Channels of the sound."""
+"""Audio channels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows of one kind, one after the other."""
+    """Consecutive tokens of one kind."""
 
     kind: int
     places: Tensor
-    """Time, height, width of each row, float64 [n, 3]."""
+    """Position (time, height, width) of each token, float64 [n, 3]."""
     rows: Tensor | None = None
-    """What is given, float32 [n, C]; None: it is made, or it is text."""
+    """Known latents, float32 [n, C]; None for text and for tokens to generate."""
 
 
 def cells(frames: int) -> int:
-    """Latent frames of a video of 17n + 5 frames."""
+    """Latent frames for a video of 17n + 5 frames."""
     return (frames - 5) // 17 * 5 + 2
 
 
 def frames_of(cells: int) -> int:
-    """Frames of so many latent frames."""
+    """Frames of this many latent frames."""
     return cells // 5 * 17 + sum(SPANS[: cells % 5])
 
 
 def sound_cells(frames: int) -> int:
-    """Latent cells of the sound of a video."""
+    """Latent time steps of the audio of a video."""
     return round(frames / 24 * 40)
 
 
@@ -66,7 +66,7 @@ def video_of(rows: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def sound_rows(latent: Tensor) -> Tensor:
-    """Latents [B, C, 2, L] as rows [B, 2 * L, C], a channel after the other."""
+    """Latents [B, C, 2, L] as tokens [B, 2 * L, C], channel by channel."""
     return latent.permute(0, 2, 3, 1).flatten(1, 2)
 
 
@@ -76,14 +76,14 @@ def sound_of(rows: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def text_block(kinds: Tensor) -> Block:
-    """Text, or what the text encoder sees: it lies in time only. ``kinds``: of each row, int64 [T]."""
+    """Text tokens, or image tokens of the text encoder: positions in time only. ``kinds``: of each token, int64 [T]."""
     places = kinds.new_zeros(len(kinds), 3).double()
     places[:, 0] = kinds.new_tensor(range(len(kinds)))
     return Block(TEXT, places)
 
 
 def video_block(size: Sequence[int], start: float, rows: Tensor | None = None) -> Block:
-    """A video of ``size`` (T, h, w) in cells that begins at ``start``."""
+    """Video of ``size`` (T, h, w) in latent cells, starting at time ``start``."""
     import torch
 
     t, h, w = size
@@ -93,7 +93,7 @@ def video_block(size: Sequence[int], start: float, rows: Tensor | None = None) -
 
 
 def sound_block(length: int, start: float, sides: Sequence[int], rows: Tensor | None = None) -> Block:
-    """Sound: its channels lie at the left and the right end of a picture of ``sides`` (h, w) in cells."""
+    """Audio: its channels lie at the left and right edge of an image of ``sides`` (h, w) in latent cells."""
     import torch
 
     h, w = sides
@@ -104,7 +104,7 @@ def sound_block(length: int, start: float, sides: Sequence[int], rows: Tensor | 
 
 
 def _axis(cells: int, root: float) -> Tensor:
-    """Places of the patches of a side, about the middle of 0..32."""
+    """Patch positions along one axis, centred in 0..32."""
     import torch
 
     count, share = cells // PATCH, cells / root
@@ -112,7 +112,7 @@ def _axis(cells: int, root: float) -> Tensor:
 
 
 def references(entries: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> tuple[list[Block], float]:
-    """The blocks of references, and the time behind them; ``sides``: cells of the video that is made."""
+    """Blocks of references, and the time after them; ``sides``: latent size (h, w) of the generated video."""
     blocks: list[Block] = []
     for entry in entries:
         video, sound = entry.get("latent"), entry.get("sound")
@@ -128,7 +128,7 @@ def references(entries: Sequence[Mapping[str, Any]], sides: Sequence[int], start
 
 
 def guides(entries: Sequence[Mapping[str, Any]], sides: Sequence[int], start: float) -> list[Block]:
-    """The blocks of pictures, videos and sounds that are given at a frame of the video, which begins at ``start``."""
+    """Blocks of images, videos and audio fixed at frames of the video, which starts at time ``start``."""
     blocks = []
     for entry in entries:
         at = start + PER_FRAME * entry["frame"]

@@ -1,4 +1,4 @@
-"""What MiniMax-H3's networks are in ComfyUI's files, where that is not what diffusers' classes are.
+"""MiniMax-H3's layers in ComfyUI's files, where they differ from diffusers' classes.
 
 *Pruned* networks have a table of curves in the place of what embeds the time: c(t), between the nearest of some points
 of 0..1, is what the modulations are linear in. The VAE of sound has its weights as they are, not as length and
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 
 class Curves(nn.Module):
-    """From times [M] in 0..1 to curves [M, D]."""
+    """Timesteps [M] in 0..1 to embeddings [M, D] from a table."""
 
     def __init__(self, points: int, width: int) -> None:
         super().__init__()
@@ -29,14 +29,14 @@ class Curves(nn.Module):
 
 
 class _Times(nn.Module):
-    """Times as they are, where diffusers' class has waves of them."""
+    """Passes timesteps through, in place of diffusers' sinusoidal embedding."""
 
     def forward(self, times: Tensor) -> Tensor:
         return times
 
 
 class _Modulation(nn.Module):
-    """diffusers' modulation of a block, straight from the curves, which it reads in float32."""
+    """diffusers' block modulation applied to the embeddings in float32."""
 
     def __init__(self, inner: nn.Module, like: nn.Module) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Modulation(nn.Module):
 
 
 class _LastModulation(nn.Module):
-    """diffusers' last norm, straight from the curves."""
+    """diffusers' final norm applied to the embeddings."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class _LastModulation(nn.Module):
 
 
 class _SoundAttention:
-    """diffusers' attention of the VAE of sound; theirs goes round the layer that makes q, k and v."""
+    """Attention of the audio VAE that calls the qkv layer as a module, unlike diffusers'."""
 
     _attention_backend: Any = None
     _parallel_config: Any = None
@@ -80,7 +80,7 @@ class _SoundAttention:
 
 
 def adapt(network: Any, config: Mapping[str, Any]) -> None:
-    """Make of an empty network of diffusers' class one of the form that its config tells of, in place."""
+    """Replace layers of an empty diffusers network by those its config asks for, in place."""
     if points := config.get("curve_points"):
         network.time_proj, network.time_embedder = _Times(), Curves(points, config["time_embed_dim"])
         for block in network.transformer_blocks:

@@ -1,4 +1,4 @@
-"""MiniMax-H3's networks in files: ComfyUI's single files, and diffusers' folders.
+"""MiniMax-H3's networks in files: ComfyUI's single files and diffusers folders.
 
 Facts: diffusers' mapping of the network and its script for the VAEs, and the layout of ComfyUI's files. In those q, k
 and v are one matrix: of the network one after the other, of the VAE head by head. Gates come first, in diffusers last.
@@ -11,13 +11,13 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...family import Config, LatentFormat, Layout, Network, Pieces
+from ...family import Config, FileLayout, LatentFormat, Network, Pieces
 from ...loading.header_values import LoadError
 from ...loading.names import Names, Renaming, Swapped, Target, blocks, count, present
 from ...loading.pieces import Piece
 
 CHANNELS, CELL, FRAMES = 24, 16, 4
-"""Of a latent: channels, pixels a cell is wide, frames it is long."""
+"""Latent channels; pixels and frames per latent cell."""
 _BLOCK: Mapping[str, Target] = {
     "norm1": "norm1",
     "norm2": "norm2",
@@ -31,7 +31,7 @@ _BLOCK: Mapping[str, Target] = {
 
 
 class _NetworkNames(Names):
-    """Names of the network, with an error for a form of it that is not read."""
+    """Names of the transformer; unsupported variants are an error."""
 
     def to_class(self, stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
         outputs = next((p for n, p in stored.items() if n.startswith("final_layer.video_out.weight")), None)
@@ -73,7 +73,7 @@ _VAE: Final = (
 )
 _QKV: Final = ".attn.to_qkv."
 _HEAD: Final = 64
-"""Width of a head of the VAE's decoder, which no shape tells."""
+"""Head width of the VAE's decoder, which no shape tells."""
 _VAE_BASE: Final[Config] = {
     "spatial_downsample_factors": (2, 2, 2, 2, 1, 1),
     "temporal_downsample_factors": (1, 2, 2, 1, 1, 1),
@@ -94,11 +94,11 @@ _VAE_BASE: Final[Config] = {
     ),
 }  # fmt: skip
 _SAMPLES: Final = {"F32": "f", "F16": "e", "F64": "d"}
-"""Formats of ``struct`` of the statistics of latents."""
+"""``struct`` formats of the latent statistics by dtype."""
 
 
 def _vae_tensors(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """The VAE's tensors by diffusers' names; statistics of the latents stay among them for the config."""
+    """VAE tensors by diffusers' names; latent statistics are kept for the config."""
     tensors: dict[str, Piece] = {}
     for name, piece in stored.items():
         for pattern, becomes in _VAE:
@@ -186,7 +186,7 @@ def _audio_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _statistics(pieces: Pieces) -> dict[str, Any]:
-    """Mean and deviation of the latents' channels, where the file holds them."""
+    """Mean and standard deviation of the latent channels, if the file holds them."""
     statistics: dict[str, Any] = {}
     for name in ("latents_mean", "latents_std"):
         if piece := pieces.get(name):
@@ -200,7 +200,7 @@ def _statistics(pieces: Pieces) -> dict[str, Any]:
 
 
 def _adapt(network: Any, config: Config) -> None:
-    """Replace the layers that ComfyUI's files have otherwise than diffusers."""
+    """Replace layers that differ between ComfyUI's files and diffusers."""
     from .modules import adapt
 
     adapt(network, config)
@@ -210,8 +210,8 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_minimax_h3:MiniMaxH3Transformer3DModel",
     layouts=(
-        Layout(present("video_patch_proj.weight", "audio_patch_proj.weight"), NAMES),
-        Layout(present("audio_proj_in.weight", "token_refiner.final_norm.weight")),
+        FileLayout(present("video_patch_proj.weight", "audio_patch_proj.weight"), NAMES),
+        FileLayout(present("audio_proj_in.weight", "token_refiner.final_norm.weight")),
     ),
     config=_config,
     base={"patch_size": [1, 2, 2], "freq_dim": 256, "rope_freq_dim": 16},
@@ -223,8 +223,8 @@ VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_minimax_h3:AutoencoderKLMiniMaxH3",
     layouts=(
-        Layout(present("decoder.x_embedder.weight", "decoder.register_tokens"), Renaming(_vae_tensors)),
-        Layout(present("decoder.register_tokens", "decoder.proj_in.weight")),
+        FileLayout(present("decoder.x_embedder.weight", "decoder.register_tokens"), Renaming(_vae_tensors)),
+        FileLayout(present("decoder.register_tokens", "decoder.proj_in.weight")),
     ),
     config=_vae_config,
     base=_VAE_BASE,
@@ -237,7 +237,7 @@ VAE = Network(
 AUDIO_VAE = Network(
     kind="audio_vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_minimax_h3_audio:AutoencoderKLMiniMaxH3Audio",
-    layouts=(Layout(present("dec_in_proj.weight", "pre_block.attn.qkv.weight")),),
+    layouts=(FileLayout(present("dec_in_proj.weight", "pre_block.attn.qkv.weight")),),
     config=_audio_config,
     base={
         "num_attention_heads": 8,

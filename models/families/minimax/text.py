@@ -1,4 +1,4 @@
-"""What MiniMax-H3's text encoder (Qwen3-VL) makes of a prompt and the pictures and sounds that are given with it.
+"""MiniMax-H3's text encoder (Qwen3-VL): encodes a prompt with images, videos and audio.
 
 Before the prompt there is a line for each: ``<Picture 1>: `` and the picture, ``<Audio 1>: `` alone, ``<Video 1>: ``
 and pairs of its frames with their seconds. What the encoder sees of a picture, its first and last mark included, is
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from ...text.encoder import Encoder, TextEncoder
 
 RATE: Final = 2
-"""Frames a second that the encoder sees of a video of 24."""
+"""Frames per second of a 24 fps video that the encoder reads."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Something that is given with a prompt."""
+    """An image, video or audio that accompanies a prompt."""
 
     kind: str
     """``Picture``, ``Audio`` or ``Video``."""
     frames: Tensor | None = None
-    """Of a picture [1, H, W, 3], of a video [n, H, W, 3] at 24 a second, in 0..1; None for sound."""
+    """Image [1, H, W, 3] or video [n, H, W, 3] at 24 fps, in 0..1; None for audio."""
 
 
 @torch.no_grad()
 def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list[list[Any]]:
-    """The CONDITIONING of a prompt with what is given.
+    """Encode a prompt with media to CONDITIONING.
 
     Raises:
         ValueError: this is no text encoder of MiniMax-H3.
@@ -65,13 +65,13 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
 
 
 class _Line:
-    """The tokens of what is given and of the prompt, as they come."""
+    """Collects the tokens of media and prompt."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.ids: list[int] = []
         self.kinds: list[int] = []
         self.types: list[int] = []
-        """transformers' own kinds: text, picture, video."""
+        """transformers' token types: text, image, video."""
         self._llm = encoder.llm
         self._counts: dict[str, int] = {}
         self._pixels: dict[str, list[Tensor]] = {}
@@ -82,7 +82,7 @@ class _Line:
         self.types += [0] * len(ids)
 
     def add(self, one: Shown) -> None:
-        """The line of something that is given."""
+        """Append the line of one medium."""
         self._counts[one.kind] = self._counts.get(one.kind, 0) + 1
         self._written(f"<{one.kind} {self._counts[one.kind]}>: ")
         if one.frames is None:
@@ -98,7 +98,7 @@ class _Line:
         self._seen(frames, "video", 2, [f"<{time:.1f} seconds>" for time in pairs])
 
     def pixels(self) -> Mapping[str, Tensor]:
-        """What the tower reads, of all that is seen."""
+        """Input of the vision tower: patches of all media."""
         return {name: torch.cat(parts) for name, parts in self._pixels.items()}
 
     def _written(self, text: str) -> None:
@@ -124,7 +124,7 @@ class _Line:
 
 
 def _patches(processor: Any, frames: Tensor) -> tuple[Tensor, Tensor]:
-    """Patches [n, D] of a picture, or of the pairs of a video's frames, and how many there are in time and space."""
+    """Patches [n, D] of an image, or of frame pairs of a video, and their grid (time, rows, columns)."""
     from PIL import Image
 
     arrays = (frames[..., :3].clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()

@@ -1,4 +1,4 @@
-"""MiniMax-H3's VAEs: of videos (AutoencoderKLMiniMaxH3), and of sound (AutoencoderKLMiniMaxH3Audio).
+"""MiniMax-H3's VAEs: video (AutoencoderKLMiniMaxH3) and audio (AutoencoderKLMiniMaxH3Audio).
 
 A video of 17n + 5 frames has 5n + 2 latent frames. The decoder reads 7 latent frames at a time and gives 22 frames;
 the last 5 are blended into the next 17. So decoding is a stream whose memory does not grow with the length, and it
@@ -17,21 +17,21 @@ import torch
 from torch import Tensor
 
 from ...media.sound import resampled
-from ...vae.image import Step, Vae, Warn
+from ...vae.image import StepCount, Vae, Warn
 from ...vae.video import VideoVae
 from .family import SEED
 from .layout import SIDES, frames_of
 
 PIXEL_MEAN: Final = (0.485, 0.456, 0.406)
 PIXEL_STD: Final = (0.229, 0.224, 0.225)
-"""Of pictures in 0..1, by channel: the network reads and gives (picture - mean) / std."""
+"""Standard deviation by channel: the network reads and returns (pixels - mean) / std."""
 CHUNK, READ, FRAMES = 5, 7, 17
-"""Latent frames from one step of the decoder to the next, that it reads in a step, and frames that are then done."""
+"""Per decoder step: latent frames it advances, latent frames it reads, frames it finishes."""
 
 
 @dataclass(frozen=True, eq=False)
 class MiniMaxVae(VideoVae):
-    """A loaded autoencoder of videos: normalized latents [B, 24, T, h, w]."""
+    """A loaded video autoencoder: normalized latents [B, 24, T, h, w]."""
 
     def frames_of(self, cells: int) -> int:
         return frames_of(cells)
@@ -48,7 +48,7 @@ class MiniMaxVae(VideoVae):
         return self._checked(self._encode, pixels, "encoding", warn)
 
     def encode_condition(self, image: Tensor, warn: Warn = print) -> Tensor:
-        """As :meth:`encode`, for what the network is given: a sample of a fixed seed, rounded to float16.
+        """Like :meth:`encode`, for conditioning images: a posterior sample of a fixed seed, rounded to float16.
 
         That is how the networks were trained, and what diffusers' blocks do.
         """
@@ -67,7 +67,7 @@ class MiniMaxVae(VideoVae):
         return normalized
 
     def _channels(self, name: str, like: Tensor) -> Tensor:
-        """Mean or deviation of the latents, float32 on ``like``'s device."""
+        """Mean or standard deviation of the latents, float32 on ``like``'s device."""
         return torch.tensor(self.loaded.config[name], device=like.device).reshape(-1, 1, 1, 1)
 
     @torch.no_grad()
@@ -98,7 +98,7 @@ class MiniMaxVae(VideoVae):
             yield tail[:, :, : total - done]
 
     def _pixels(self, network: Any, raw: Tensor) -> Tensor:
-        """A step of the decoder, as pictures in -1..1."""
+        """One decoder step: pixels in -1..1."""
         with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
             pixels: Tensor = network._decode_clip(raw).float().cpu()
         mean, std = (torch.tensor(v).reshape(-1, 1, 1, 1) for v in (PIXEL_MEAN, PIXEL_STD))
@@ -111,7 +111,7 @@ def _posterior(network: Any, pixels: Tensor) -> Any:
 
 
 def _tiled(network: Any, tile: int, overlap: int) -> Any:
-    """The network with other tiles, which share all else; ``tile`` 0: as it is."""
+    """A shallow copy of the network with another tile size; ``tile`` 0: unchanged."""
     if not tile:
         return network
     tiled, cell = copy.copy(network), network.spatial_compression_ratio
@@ -121,10 +121,10 @@ def _tiled(network: Any, tile: int, overlap: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class MiniMaxSoundVae(Vae):
-    """A loaded autoencoder of sound: normalized latents [B, 32, 2, L], 40 a second, of two channels."""
+    """A loaded audio autoencoder: normalized latents [B, 32, 2, L], 40 per second, stereo."""
 
     def sound(self, latent: Tensor) -> dict[str, Any]:
-        """The AUDIO of latents.
+        """Decode latents to AUDIO.
 
         Raises:
             ValueError: they are no latents of this VAE's.
@@ -138,7 +138,7 @@ class MiniMaxSoundVae(Vae):
         return {"waveform": torch.cat(waves), "sample_rate": int(self.loaded.config.sampling_rate)}
 
     def heard(self, audio: Mapping[str, Any]) -> Tensor:
-        """The latent [1, 32, 2, L] of an AUDIO, of its first sound: the mean of the posterior.
+        """Encode the first item of AUDIO to [1, 32, 2, L]: the mean of the posterior.
 
         What has not two channels is heard from both sides, the mean of all.
         """
@@ -164,10 +164,10 @@ class MiniMaxSoundVae(Vae):
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         raise ValueError("this VAE is of sound, not of pictures")
 
-    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[Step, None, Tensor]:
+    def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
         raise ValueError("this VAE is of sound: use VAEDecodeAudio")
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
-    ) -> Generator[Step, None, Tensor]:
+    ) -> Generator[StepCount, None, Tensor]:
         raise ValueError("this VAE is of sound: use VAEDecodeAudio")

@@ -11,14 +11,14 @@ from pipegraph.kernels.ops.attention import attention
 
 
 def install(network: Any) -> None:
-    """Put the attention of an autoencoder on the layer, in place."""
+    """Replace an autoencoder's attention by the kernel layer's, in place."""
     for block in network.modules():
         if type(block).__name__ == "WanAttentionBlock":
             block.forward = partial(_attend, block)
 
 
 def _attend(block: Any, x: Tensor) -> Tensor:
-    """What an attention block computes: each frame of x [B, C, T, H, W] attends to itself."""
+    """Forward of an attention block: each frame of x [B, C, T, H, W] attends to itself."""
     frames = x.movedim(2, 1).flatten(0, 1)
     q, k, v = block.to_qkv(block.norm(frames)).flatten(2).mT[:, None].chunk(3, dim=-1)
     y = block.proj(attention(q, k, v)[:, 0].mT.reshape(frames.shape))

@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 
 UMT5_FILES = ("umt5_xxl_fp16.safetensors", "umt5_xxl_fp8_e4m3fn_scaled.safetensors")
 TEXT_TOKENS = 512
-"""Of every prompt, with its padding."""
+"""Tokens of every prompt, including padding."""
 MASK_CHANNELS = 4
-"""Of the channels beside the state: one for each frame of a latent cell, 1 where the frame is given."""
+"""Mask channels concatenated to the latent: one per frame in a latent frame; 1 = frame is given."""
 
 
 def sampling(network: Mapping[str, Any], scheduler: Mapping[str, Any]) -> ModelSampling:
-    """Noise levels: the scheduler's shift, else 8 as ComfyUI has it; the network is told 1000 sigma."""
+    """Noise levels: the scheduler's shift, default 8 as in ComfyUI; timestep = 1000 sigma."""
     from ...sampling.model_sampling import Flow
 
     return Flow(shift=float(scheduler.get("flow_shift", scheduler.get("shift", 8.0))), multiplier=1000)
 
 
 def encode(encoders: Mapping[str, Encoder], tokens: Mapping[str, Tokens]) -> tuple[Tensor, dict[str, Any]]:
-    """UMT5's states [1, T, D], 0 where there is padding."""
+    """UMT5's hidden states [1, T, D], 0 for padding."""
     states = encoders["umt5xxl"].states(tokens["umt5xxl"]).clone()
     states[:, tokens["umt5xxl"].used :] = 0
     return states, {}
 
 
 def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text, and what a model that is given pictures reads beside the state, for states of x's shape [B, C, T, H, W]."""
+    """Text states, vision states and channels to concatenate, for states of x's shape [B, C, T, H, W]."""
     config = network.config
     check_text(config, text)
     batched = {"encoder_hidden_states": text}
@@ -71,7 +71,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
 
 def check_text(config: Any, text: Tensor) -> None:
-    """ValueError if the text is not for this network."""
+    """ValueError if the text states have the wrong width."""
     if text.shape[-1] != config.text_dim:
         raise ValueError(
             f"the text has {text.shape[-1]} numbers a token, this network reads {config.text_dim}: is this its own "
@@ -80,7 +80,7 @@ def check_text(config: Any, text: Tensor) -> None:
 
 
 def padded(network: Any, x: Tensor) -> Tensor:
-    """A state [B, C, T, H, W] with whole tokens: what is missing to the right and below comes from the other side."""
+    """Pad a state [B, C, T, H, W] to whole tokens at right and bottom by wrapping around."""
     import torch.nn.functional as F
 
     _, rows, columns = network.config.patch_size
@@ -89,7 +89,7 @@ def padded(network: Any, x: Tensor) -> Tensor:
 
 
 def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
-    """The text [B, 512, D] and the states of CLIP vision, for networks that attend to both (Wan 2.1 image to video).
+    """Text states [B, 512, D] and CLIP vision states, for networks that attend to both (Wan 2.1 image to video).
 
     diffusers' attention takes the last 512 tokens for the text.
     """
@@ -117,7 +117,7 @@ def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
 
 
 def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
-    """The channels beside the state [1, channels, T, H, W], of Wan's models and of the Fun models made from them.
+    """Channels concatenated to the latent, [1, channels, T, H, W], for Wan and its Fun models.
 
     These are, in this order, the video to follow, which frames are given, and the given frames; 0 where there is none.
     ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
@@ -157,7 +157,7 @@ def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channel
 
 
 def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Tensor) -> dict[str, Tensor]:
-    """A picture of reference [1, C, H, W] and a camera's tokens [1, D, T, H, W], where the network has layers for them.
+    """Reference image latent [1, C, H, W] and camera tokens [1, D, T, H, W], if the network has layers for them.
 
     The camera's entry is [1, 24, T, 8 H, 8 W].
     """
@@ -187,7 +187,7 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Ten
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
+    """Velocity (noise - video) of the state x [B, C, T, H, W] at timestep (1000 sigma) [B] or [B, 1, T, H, W]."""
     import torch
 
     arguments = dict(inputs.batched)

@@ -1,4 +1,4 @@
-"""Wan's forward pass on diffusers' modules, with what its own ``forward`` has no place for.
+"""Wan's forward pass on diffusers' modules, extended by inputs that diffusers' ``forward`` lacks.
 
 That is several videos to follow at once, a picture of reference that stands before the video, a camera that moves, and
 one picture where the network was made for two. Without any of these it is diffusers' pass
@@ -26,7 +26,7 @@ def forward(
     reference: Tensor | None = None,
     camera: Tensor | None = None,
 ) -> Tensor:
-    """The velocity of the video in the state.
+    """Velocity of the video in the state.
 
     Several videos are followed as ComfyUI does it: each goes through the blocks of control alone, and what these give
     for a layer is added to it, each times its strength.
@@ -73,12 +73,12 @@ def forward(
 
 
 def _rows(embedded: Tensor) -> Tensor:
-    """Tokens [B, N, D] of what a patch embedding gives, [B, D, ...]."""
+    """Flatten the output of a patch embedding [B, D, ...] to tokens [B, N, D]."""
     return embedded.flatten(2).transpose(1, 2).contiguous()
 
 
 def _of_pictures(embedder: Any, vision: Tensor) -> Tensor:
-    """What CLIP vision sees, as tokens beside the text."""
+    """CLIP vision states as tokens that are concatenated to the text."""
     if embedder.pos_embed is not None:
         vision = vision + embedder.pos_embed[:, : vision.shape[1]]
     out: Tensor = embedder.norm2(embedder.ff(embedder.norm1(vision)))
@@ -86,6 +86,6 @@ def _of_pictures(embedder: Any, vision: Tensor) -> Tensor:
 
 
 def _pixels(tokens: Tensor, grid: Sequence[int], patch: Sequence[int]) -> Tensor:
-    """Tokens [B, N, patch * C] as a state [B, C, T, H, W]."""
+    """Unpatchify tokens [B, N, patch * C] to a state [B, C, T, H, W]."""
     parts: Tensor = tokens.unflatten(2, (*patch, -1)).unflatten(1, tuple(grid))
     return parts.permute(0, 7, 1, 4, 2, 5, 3, 6).flatten(6, 7).flatten(4, 5).flatten(2, 3)

@@ -1,4 +1,4 @@
-"""What Wan's Fun models have beside Wan's own layers: a picture of reference, a camera that moves.
+"""Layers of Wan's Fun models: reference image and camera motion.
 
 Facts: the shapes and names in the files of alibaba-pai/Wan2.2-Fun-A14B-Control and -Control-Camera, and ComfyUI's
 published behaviour. The camera is told as Plücker coordinates (o x d, d) of the ray through each pixel, d its
@@ -27,15 +27,15 @@ POSES: Final = {
     "Anti Clockwise (ACW)": ((0, 0, -1), (0, 0, 0)),
     "ClockWise (CW)": ((0, 0, 1), (0, 0, 0)),
 }
-"""Turns about x, y, z and ways along them (right, down, into the picture), over a video at speed 1."""
+"""Rotation about x, y, z and translation (right, down, into the image) over a video at speed 1."""
 _TURN, _WAY = math.pi / 3, 1.5
-"""What 1 is in POSES."""
+"""Units of POSES: radians and distance."""
 _ASPECT = 1280 / 720
-"""Of the pictures that focal lengths are told for."""
+"""Aspect ratio of the images that focal lengths refer to."""
 
 
 class CameraAdapter(nn.Module):
-    """Tokens to add to a video's, of how the camera moves."""
+    """Encodes camera motion to tokens that are added to the video's."""
 
     def __init__(self, channels: int, width: int, patch: tuple[int, int]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class _Residual(nn.Module):
 
 
 def extend(network: Any) -> None:
-    """Give a WanTransformer3DModel the layers that its config tells of, in place."""
+    """Add the Fun layers of its config to a WanTransformer3DModel, in place."""
     config = network.config
     width, patch = config.num_attention_heads * config.attention_head_dim, tuple(config.patch_size[1:])
     if channels := config.get("reference_channels"):
@@ -80,7 +80,7 @@ def camera_rays(
     focus: tuple[float, float],
     centre: tuple[float, float],
 ) -> Tensor:
-    """The rays of a camera that moves evenly, [1, 24, (length + 3) / 4, height, width].
+    """Plücker rays of an evenly moving camera, [1, 24, (length + 3) / 4, height, width].
 
     The first frame stands for four.
 
@@ -112,7 +112,7 @@ def camera_rays(
 
 
 def _rotation(angles: Tensor) -> Tensor:
-    """Turns [N, 3] about x, then y, then z, as matrices [N, 3, 3]."""
+    """Rotations [N, 3] about x, then y, then z, as matrices [N, 3, 3]."""
     total = torch.eye(3, dtype=angles.dtype).expand(len(angles), 3, 3)
     for axis in range(3):
         first, second = (axis + 1) % 3, (axis + 2) % 3

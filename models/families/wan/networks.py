@@ -1,4 +1,4 @@
-"""Wan's diffusion networks in files: the original layout, which is ComfyUI's, and diffusers'."""
+"""Wan's diffusion networks in files: original layout (also ComfyUI's) and diffusers'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from ...family import Config, Layout, Network, Pieces
+from ...family import Config, FileLayout, Network, Pieces
 from ...loading.names import Names, blocks, count, present
 
 _EMBEDDER = "condition_embedder"
@@ -65,7 +65,7 @@ NAMES = Names(
 
 
 def _config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of a Wan network from the shapes of its tensors; heads are as wide as ``base`` says (128)."""
+    """Config of a Wan network from tensor shapes; head width from ``base`` (128)."""
     shapes = {name: piece.shape for name, piece in pieces.items()}
     width, channels, *patch = shapes["patch_embedding.weight"]
     image = f"{_EMBEDDER}.image_embedder"
@@ -108,7 +108,7 @@ def _extend(network: Any, config: Config) -> None:
 
 
 def _mark(network: Any) -> None:
-    """Tell the kernel layer which attentions are self-attention of the video."""
+    """Mark self-attention of the video for the kernel layer."""
     for module in network.modules():
         if type(module).__name__ == "WanAttention" and not module.is_cross_attention:
             module.attends = "video"
@@ -121,8 +121,8 @@ TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_wan:WanTransformer3DModel",
     layouts=(
-        Layout(present(*_ORIGINAL, absent=[_VACE]), NAMES),
-        Layout(present(*_DIFFUSERS, absent=[_VACE])),
+        FileLayout(present(*_ORIGINAL, absent=[_VACE]), NAMES),
+        FileLayout(present(*_DIFFUSERS, absent=[_VACE])),
     ),
     config=_config,
     base={"attention_head_dim": 128, "qk_norm": "rms_norm_across_heads", "eps": 1e-6, "rope_max_seq_len": 1024},
@@ -135,7 +135,7 @@ TRANSFORMER = Network(
 VACE = replace(
     TRANSFORMER,
     cls="diffusers.models.transformers.transformer_wan_vace:WanVACETransformer3DModel",
-    layouts=(Layout(present(*_ORIGINAL, _VACE), NAMES), Layout(present(*_DIFFUSERS, _VACE))),
+    layouts=(FileLayout(present(*_ORIGINAL, _VACE), NAMES), FileLayout(present(*_DIFFUSERS, _VACE))),
     config=_vace_config,
     adapt=None,
     context_parallel=False,

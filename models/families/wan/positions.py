@@ -1,4 +1,4 @@
-"""Where a Wan network takes the tokens of a video to be: its positions scaled and moved, for models made so."""
+"""Scaled and shifted rotary positions of Wan's video tokens, for models trained with them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ...model import Model
 THETA: Final = 10000.0
 """Base of Wan's rotary positions."""
 Axes = tuple[float, float, float]
-"""Of time, rows and columns."""
+"""Values for time, rows and columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledPositions:
-    """A patch of models: a token that lies at p is taken to lie at shift + scale p; made by ``of``."""
+    """A patch of models: position p becomes shift + scale * p. Created by ``of``."""
 
     scale: Axes
     shift: Axes
 
     @classmethod
     def of(cls, network: Any, scale: Axes, shift: Axes) -> Self:
-        """For a network.
+        """The patch for a network.
 
         Raises:
             ValueError: it cannot be patched.
@@ -46,7 +46,7 @@ class ScaledPositions:
 
     @contextmanager
     def around(self, model: Model, state: Tensor) -> Iterator[None]:
-        """Let the calls inside a ``with``, in this thread (context) only, have these positions."""
+        """Use these positions for calls inside a ``with``, in this thread (context) only."""
         rope = model.loaded.network.rope
         if not isinstance(vars(rope).get("forward"), _Held):
             rope.forward = _Held(_forward, rope)
@@ -54,7 +54,7 @@ class ScaledPositions:
             yield
 
     def tables(self, rope: Any, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [1, tokens, 1, D] of a state [B, C, T, H, W]."""
+        """Rotary cosines and sines [1, tokens, 1, D] for a state [B, C, T, H, W]."""
         grid = [n // p for n, p in zip(x.shape[2:], rope.patch_size, strict=True)]
         parts = []
         for axis, (count, width) in enumerate(zip(grid, (rope.t_dim, rope.h_dim, rope.w_dim), strict=True)):
@@ -71,7 +71,7 @@ _acting: ContextVar[ScaledPositions | None] = ContextVar("pipegraph_positions", 
 
 
 class _Held(partial[Any]):
-    """The ``forward`` of positions that may be scaled."""
+    """The patched ``forward`` of the rotary embedding."""
 
 
 def _forward(rope: Any, x: Tensor) -> Any:

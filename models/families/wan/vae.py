@@ -1,4 +1,4 @@
-"""Wan's VAEs, 2.1's and 2.2's, in files: the original layout, which is ComfyUI's, and diffusers'."""
+"""VAEs of Wan 2.1 and 2.2 in files: original layout (also ComfyUI's) and diffusers'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from ...family import Config, LatentFormat, Layout, Network, Pieces
+from ...family import Config, FileLayout, LatentFormat, Network, Pieces
 from ...loading.names import Renaming, count, present
 from ...loading.pieces import Piece
 
@@ -14,7 +14,7 @@ MEAN = (-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
         0.4134, -0.0715, 0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921)  # fmt: skip
 STD = (2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
        3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160)  # fmt: skip
-"""Of the latents of Wan 2.1's VAE, by channel (the defaults of diffusers' AutoencoderKLWan)."""
+"""Standard deviation by channel of Wan 2.1's latents (defaults of diffusers' AutoencoderKLWan)."""
 MEAN_48 = (
     -0.2289, -0.0052, -0.1323, -0.2339, -0.2799, 0.0174, 0.1838, 0.1557, -0.1382, 0.0542, 0.2813, 0.0891,
     0.1570, -0.0098, 0.0375, -0.1825, -0.2246, -0.1207, -0.0698, 0.5109, 0.2665, -0.2108, -0.2158, 0.2502,
@@ -27,7 +27,7 @@ STD_48 = (
     0.7069, 0.5338, 0.4889, 0.4917, 0.4069, 0.4999, 0.6866, 0.4093, 0.5709, 0.6065, 0.6415, 0.4944,
     0.5726, 1.2042, 0.5458, 1.6887, 0.3971, 1.0600, 0.3943, 0.5537, 0.5444, 0.4089, 0.7468, 0.7744,
 )  # fmt: skip
-"""Of the latents of Wan 2.2's VAE, by channel."""
+"""Standard deviation by channel of Wan 2.2's latents."""
 
 _RESIDUAL = {
     "residual.0": "norm1",
@@ -50,7 +50,7 @@ _MIDDLE = {"0": "resnets.0", "1": "attentions.0", "2": "resnets.1"}
 
 
 def _from_original(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """The pieces by diffusers' names, and the names that have no place there."""
+    """Pieces by diffusers' names, and unknown names."""
     # A level of the decoder is its residual blocks and, but for the last level, a resampler: in a row.
     resamplers = (int(n.split(".")[2]) for n in stored if re.match(r"decoder\.upsamples\.\d+\.resample", n))
     period = 1 + min(resamplers, default=3)
@@ -83,7 +83,7 @@ def _vae_name(name: str, period: int) -> str:
 
 
 def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Config of an AutoencoderKLWan from the shapes of its tensors; mean and deviation are those of the families."""
+    """Config of an AutoencoderKLWan from tensor shapes; mean and standard deviation by family."""
     if "encoder.down_blocks.0.resnets.0.conv1.weight" in pieces:
         return _residual_vae_config(pieces, base)
     blocks: dict[int, set[str]] = {}
@@ -107,7 +107,7 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _residual_vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
-    """Wan 2.2's: pixels are put together before its first layer, levels have a way round."""
+    """Wan 2.2's VAE: patchified pixels, levels with residual shortcuts."""
     first, channels = pieces["encoder.conv_in.weight"].shape[:2]
     levels = count(pieces, r"encoder\.down_blocks\.(\d+)\.")
     wide = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.weight"].shape[0] // first for i in range(levels)]
@@ -132,7 +132,7 @@ def _residual_vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
 
 
 def _latent(config: Config) -> LatentFormat:
-    """What the latents of an AutoencoderKLWan are, by its config."""
+    """Latent format of an AutoencoderKLWan from its config."""
     channels = config["z_dim"]
     return LatentFormat(
         channels=channels,
@@ -145,7 +145,7 @@ def _latent(config: Config) -> LatentFormat:
 
 
 def _attend(network: Any) -> None:
-    """Put the attention of its blocks on the kernel layer."""
+    """Replace its attention by the kernel layer's."""
     from .attention import install
 
     install(network)
@@ -155,8 +155,8 @@ VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_wan:AutoencoderKLWan",
     layouts=(
-        Layout(present("decoder.middle.0.residual.0.gamma", "encoder.conv1.weight"), Renaming(_from_original)),
-        Layout(present("decoder.mid_block.resnets.0.norm1.gamma", "post_quant_conv.weight")),
+        FileLayout(present("decoder.middle.0.residual.0.gamma", "encoder.conv1.weight"), Renaming(_from_original)),
+        FileLayout(present("decoder.mid_block.resnets.0.norm1.gamma", "post_quant_conv.weight")),
     ),
     config=vae_config,
     base={"attn_scales": [], "dropout": 0.0},

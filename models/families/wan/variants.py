@@ -1,4 +1,4 @@
-"""Wan's networks that differ from the others: Wan 2.2's 5B (TI2V), and VACE, which follows a video.
+"""Wan 2.2's 5B network (TI2V), and VACE, which is controlled by a video.
 
 The 5B model has a VAE of its own, 48 channels of 16 x 16 pixels, and a noise level for each token: given frames are in
 the state as they are. VACE (arXiv 2503.07598) reads, beside the state, a video in two halves, what is kept (inactive)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def prepare_vace(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) -> Inputs:
-    """Text and the videos to follow, for states of x's shape [B, C, T, H, W]."""
+    """Text states and control videos, for states of x's shape [B, C, T, H, W]."""
     import torch
 
     config, shape = network.config, x.shape[2:]
@@ -49,7 +49,7 @@ def prepare_vace(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tenso
 
 
 def call_vace(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
-    """The velocity noise - video for the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
+    """Velocity (noise - video) of the state x [B, C, T, H, W] at timestep (1000 sigma) [B]."""
     batched = inputs.batched
     follow = [padded(network, latent) for latent in batched["follow"].unbind(1)]
     text, strength = batched["encoder_hidden_states"], batched["strength"]
