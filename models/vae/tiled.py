@@ -11,10 +11,10 @@ from torch import Tensor
 from .image import Warn, tile_fade, tile_starts
 
 if TYPE_CHECKING:
-    from .image import Step, Vae
+    from .image import StepCount, Vae
 
 
-def encode_tiled(vae: Vae, images: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[Step, None, Tensor]:
+def encode_tiled(vae: Vae, images: Tensor, tile: int, overlap: int, warn: Warn) -> Generator[StepCount, None, Tensor]:
     """Latents [B, C, (T,) h, w] of images [B, H, W, 3]; yields after each tile.
 
     Tiles fade into each other as they do when decoding: the outer quarter of an overlap is thrown away.

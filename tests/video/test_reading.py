@@ -97,8 +97,8 @@ def test_sound_stays_in_step(context: Context, format: Any, hertz: int) -> None:
 @pytest.mark.parametrize(
     ("audio", "said"),
     [
-        (tone(0.5), "0.50 s, the clip 1.25 s: 0.75 s of silence follow"),
-        (tone(3), "3.00 s, the clip 1.25 s: 1.75 s are cut off"),
+        (tone(0.5), "0.50 s, the video 1.25 s: 0.75 s of silence follow"),
+        (tone(3), "3.00 s, the video 1.25 s: 1.75 s are cut off"),
         ({"waveform": tone(1.25)["waveform"].index_fill(2, torch.tensor([5]), torch.nan), "sample_rate": 44100}, "NaN"),
         ({"waveform": tone(1.25)["waveform"] * 3, "sample_rate": 44100}, "clipped"),
         (tone(1.25, channels=3), "3 channels is mixed"),
