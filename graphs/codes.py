@@ -152,6 +152,10 @@ CODES: Final[dict[str, Code]] = {
             "Nothing that is saved or shown needs the node; it was left out, unchecked.",
             "Connect it to a node that saves or shows, or delete it.",
         ),
+        two_values=(
+            "The file has one value by name and another by position; that by position counts, as in ComfyUI's editor.",
+            "Open and save the file in ComfyUI's editor.",
+        ),
         default_counts=(
             "The node has inputs that are newer than the file; their defaults count.",
             "Set them if you want other values.",

@@ -15,6 +15,8 @@ from ..errors import Problem, Problems, shown
 
 ENTRY, EXIT = "-10", "-20"
 """Ids under which links inside a subgraph name its own inputs and outputs."""
+NOTES: Final = ("Note", "MarkdownNote")
+"""Types of nodes that hold a text for people."""
 ALWAYS, MUTED, BYPASSED = 0, 2, 4
 """Modes of a node; 1 and 3 (on an event, on a trigger) run like 0."""
 _FORM: Final = 'a file of ComfyUI\'s editor: "nodes" and "links" are lists, each node has "id" and "type"'
@@ -148,6 +150,7 @@ class _Parser:
             if node is None:
                 self.bad('a node is an object with "id" and "type"', f"{where}nodes[{i}]", raw)
                 continue
+            self.two_values(node, raw)
             if node.id in nodes:
                 self.bad(f'two nodes have the id "{node.id}"', f"{where}nodes[{i}]", code="ambiguous_id", node=node.id)
             nodes[node.id] = node
@@ -170,6 +173,17 @@ class _Parser:
         scope = Scope(id, name, nodes, links, borders[0], borders[1])
         self.ends(scope, where)
         return scope
+
+    def two_values(self, node: EditorNode, raw: Mapping[str, Any]) -> None:
+        """Say where a file has one value by name and another by position."""
+        by_name = mapping(raw.get("widgets_values_named"))
+        if node.named is None or node.type in NOTES or node.named == by_name:
+            return
+        for name, value in by_name.items():
+            if node.named.get(name) != value:
+                message = f"the file has two values, by name {shown(value)}; that by position counts, as in the editor"
+                more: dict[str, Any] = {"node": node.id, "title": node.title or node.type, "input": name}
+                self.notes.append(Problem(code="two_values", message=message, got=shown(node.named.get(name)), **more))
 
     def ends(self, scope: Scope, where: str) -> None:
         """Links that the inputs they lead into do not name: an input holds one link, and its word counts."""
@@ -214,9 +228,22 @@ def node_of(raw: Any) -> EditorNode | None:
         if isinstance(outputs, list)
         else (),
         values=tuple(values) if isinstance(values, list) else (),
-        named=named if isinstance(named, Mapping) else None,
+        named=_named(named, values) if isinstance(named, Mapping) else None,
         properties=mapping(raw.get("properties")),
     )
+
+
+def _named(named: Mapping[str, Any], values: Any) -> Mapping[str, Any]:
+    """Values by name; where the file has others by position those count, as its editor shows them."""
+    if not isinstance(values, list) or len(values) != len(named):
+        return named
+    pairs = zip(named.items(), values, strict=True)
+    merged = {name: value if _kind(value) is _kind(old) else old for (name, old), value in pairs}
+    return merged if [*merged.values()] == values else named
+
+
+def _kind(value: Any) -> type:
+    return float if type(value) is int else type(value)
 
 
 def _are_nodes(nodes: list[Any]) -> bool:

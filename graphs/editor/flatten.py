@@ -13,12 +13,12 @@ from typing import Any, Final
 from ..errors import Problems, shown
 from ..plain import plain
 from ..schema import BAD, Editor, Graph, InputRef, Link, NodeUse, Widgets
-from .document import BYPASSED, MUTED, Document, EditorNode, mapping
+from .document import BYPASSED, MUTED, NOTES, Document, EditorNode, mapping
 from .frames import FORM_WORDS, Frame, stored
 from .groups import is_group
 from .inputs import filled_in, offered
 from .nesting import fits
-from .sources import GET, NOTES, VIRTUAL, Lost, Value, Walker
+from .sources import GET, VIRTUAL, Lost, Value, Walker
 
 _UUID: Final = frozenset("0123456789abcdef-")
 

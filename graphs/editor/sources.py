@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from ..schema import Link, WidgetValue
-from .document import BYPASSED, ENTRY, EXIT, MUTED, EditorNode, Wire
+from .document import BYPASSED, ENTRY, EXIT, MUTED, NOTES, EditorNode, Wire
 from .frames import Frame
 
 PRIMITIVE: Final = "PrimitiveNode"
-NOTES: Final = ("Note", "MarkdownNote")
 REROUTE: Final = "Reroute"
 SET, GET = "SetNode", "GetNode"
 VIRTUAL: Final = frozenset((PRIMITIVE, *NOTES, REROUTE, SET, GET))

@@ -163,3 +163,19 @@ def test_values_that_cannot_be_named_make_no_second_error() -> None:
     flat = graph(file([node(1, "PrimitiveInt", out=["INT"], widgets_values=["a", "b"])]))
     assert [problem.code for problem in flat.problems] == ["unnamed_values"]
     assert flat.nodes["1"].inputs == {"value": BAD}
+
+
+def test_of_two_values_that_by_position_counts_as_the_editor_shows_it() -> None:
+    names = {"unet_name": "old.safetensors", "weight_dtype": "default"}
+    loader = node(1, "UNETLoader", [], ["MODEL"], widgets_values=["new.safetensors", "default"])
+    flat = graph(file([{**loader, "widgets_values_named": names}]))
+    assert flat.nodes["1"].inputs == {"unet_name": "new.safetensors", "weight_dtype": "default"}
+    assert flat.editor
+    (note,) = flat.editor.notes
+    assert (note.code, note.node, note.input, note.got) == ("two_values", "1", "unet_name", "'new.safetensors'")
+
+
+def test_names_in_another_order_than_the_positions_win() -> None:
+    names = {"weight_dtype": 1, "unet_name": "a.safetensors"}
+    loader = node(1, "Unheard", widgets_values=["a.safetensors", 1], widgets_values_named=names)
+    assert inputs(file([loader]))["1"] == names
