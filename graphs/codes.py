@@ -152,6 +152,10 @@ CODES: Final[dict[str, Code]] = {
             "Nothing that is saved or shown needs the node; it was left out, unchecked.",
             "Connect it to a node that saves or shows, or delete it.",
         ),
+        dynamic_prompt=(
+            "A prompt holds `{a|b}` or a comment, which ComfyUI's editor replaces before it sends the prompt.",
+            "Write the words that you want; here a prompt is read as it is.",
+        ),
         two_values=(
             "The file has one value by name and another by position; that by position counts, as in ComfyUI's editor.",
             "Open and save the file in ComfyUI's editor.",

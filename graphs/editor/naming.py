@@ -7,6 +7,7 @@ of the node as this version of it has them. What fits none of these is an error,
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -47,6 +48,8 @@ class Slot(NamedTuple):
 
 
 PLAIN: Final[Mapping[type, str]] = {int: "INT", float: "FLOAT", str: "STRING", bool: "BOOLEAN"}
+_DYNAMIC: Final = re.compile(r"(?<!\\)\{[^{}]*\|[^{}]*\}|(?<!:)//[^\n]*|/\*.*?\*/", re.S)
+"""A choice ``{a|b}`` or a comment in a prompt."""
 _LACKING: Final = object()
 """Stands for a value that the file does not have."""
 Slots = Callable[[str], Sequence[Slot] | None]
@@ -132,7 +135,20 @@ class _Naming:
         for name, (ours, shown_value) in self.editor.filled.get(use.id, {}).items():
             if name in inputs and _same(inputs[name], shown_value):
                 inputs[name] = ours
+        if "TextEncode" in use.type:
+            self.prompts(use, inputs)
         return use._replace(inputs=inputs)
+
+    def prompts(self, use: NodeUse, inputs: Mapping[str, Any]) -> None:
+        """Say which prompts ComfyUI's editor changes before it sends them: choices are drawn, comments cut out."""
+        for name, value in inputs.items():
+            text = self.graph.inputs[value.name].default if isinstance(value, InputRef) else value
+            if isinstance(text, WidgetValue):
+                text = self.own(text, "")[0]
+            if isinstance(text, str) and (match := _DYNAMIC.search(text)):
+                message = "the editor draws one of {a|b} and cuts comments out of a prompt; here it is read as it is"
+                more: dict[str, Any] = {"node": use.id, "title": use.shown, "input": name, "got": shown(match[0])}
+                self.notes.append(Problem(code="dynamic_prompt", message=message, **more))
 
     def count(self, use: NodeUse, named: Mapping[str, Any]) -> None:
         """The node's named values, for reports."""

@@ -179,3 +179,18 @@ def test_names_in_another_order_than_the_positions_win() -> None:
     names = {"weight_dtype": 1, "unet_name": "a.safetensors"}
     loader = node(1, "Unheard", widgets_values=["a.safetensors", 1], widgets_values_named=names)
     assert inputs(file([loader]))["1"] == names
+
+
+@pytest.mark.parametrize("text", ["a {red|blue} car", "a car // not blue", "a /* red */ car"])
+def test_a_prompt_that_the_editor_would_change_is_told(text: str) -> None:
+    flat = graph(file([node(1, "CLIPTextEncode", ["clip CLIP"], widgets_values=[text])]))
+    assert flat.nodes["1"].inputs == {"text": text}
+    assert flat.editor
+    assert [(note.code, note.node, note.input) for note in flat.editor.notes] == [("dynamic_prompt", "1", "text")]
+
+
+@pytest.mark.parametrize("text", ["a (red:1.2) car", "{json: 1}", "see http://x.org", "a \\{red|blue} car"])
+def test_other_prompts_are_not(text: str) -> None:
+    flat = graph(file([node(1, "CLIPTextEncode", ["clip CLIP"], widgets_values=[text])]))
+    assert flat.editor
+    assert not flat.editor.notes
