@@ -133,10 +133,10 @@ class Network:
     """Config values that are always set."""
     uneven: bool = False
     """Whether its blocks differ in structure (a UNet)."""
-    adapt: Callable[[Any, Config], None] | None = None
-    """Modifies the empty network before its weights are loaded."""
-    ready: Callable[[Any], None] | None = None
-    """Modifies the network after loading, before it is put on the kernel layer."""
+    adapt: str = ""
+    """``module:function`` of (network, config) that modifies the network before its weights are loaded."""
+    ready: str = ""
+    """``module:function`` that modifies the loaded network before it is put on the kernel layer."""
     float32: bool = False
     """Always computes in float32."""
     keeps_float32: bool = False

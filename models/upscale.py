@@ -23,7 +23,7 @@ from .loaded import Loaded
 from .loading.header_values import LoadError
 from .loading.place import Place
 from .loading.weights_fault import weights_fault
-from .vae.image import tile_fade, tile_starts
+from .vae.blending import Blend, tile_places
 
 TILE: Final = 512
 """Tile side in input pixels."""
@@ -68,26 +68,18 @@ class Upscaler:
     @torch.no_grad()
     def _tiled(self, images: Tensor, tile: int, overlap: int) -> Generator[tuple[int, int], None, Tensor]:
         height, width = images.shape[-2:]
-        places = [(y, x) for y in tile_starts(height, tile, overlap) for x in tile_starts(width, tile, overlap)]
-        scale, done = self.scale, 0
-        results = []
+        places = tile_places(height, width, tile, overlap)
+        results, done = [], 0
         for image in images.split(1):
-            total = torch.zeros(1, 1, 1, 1)
-            weights = torch.zeros(height * scale, width * scale)
+            blend = Blend(height, width, overlap)
             for y, x in places:
                 part = image[..., y : y + tile, x : x + tile]
                 with self.loaded.resident() as network:
                     large = network(self.loaded.inputs(part)).float().cpu()
-                if total.numel() == 1:
-                    total = torch.zeros(1, large.shape[1], height * scale, width * scale)
-                area = (..., slice(y * scale, (y + tile) * scale), slice(x * scale, (x + tile) * scale))
-                fade = tile_fade(y, part.shape[-2], height, overlap, scale)[:, None]
-                fade = fade * tile_fade(x, part.shape[-1], width, overlap, scale)
-                total[area] += large * fade
-                weights[area] += fade
+                blend.add(large, y, x, *part.shape[-2:])
                 done += 1
                 yield done, len(places) * len(images)
-            results.append((total / weights).clamp(0, 1).movedim(1, -1))
+            results.append(blend.mean().clamp(0, 1).movedim(1, -1))
         return torch.cat(results)
 
 

@@ -144,9 +144,8 @@ def _vae(stored: Part, place: Place, name: str = "") -> Vae:
     network, latent = build(stored, place.device, place.dtype), facts.latent(stored.config)
     if latent.frames:
         use_onednn(network)
-    module, _, cls = facts.value.partition(":")
     dtype = torch.float32 if facts.float32 or facts.keeps_float32 else place.dtype
-    value: type[Vae] = imported(module, cls)
+    value: type[Vae] = imported(facts.value)
     return value(Loaded(network, place.device, dtype, name), latent)
 
 

@@ -49,7 +49,7 @@ class Tokenizer:
         """
         check_files(sorted(folder.glob("*.json")))
         options = {"local_files_only": True, "trust_remote_code": False}
-        auto = imported("transformers", "AutoTokenizer")
+        auto = imported("transformers:AutoTokenizer")
         fast = opened("the tokenizer", folder, lambda: auto.from_pretrained(folder, **options))
         if not getattr(fast, "is_fast", False):
             raise LoadError(f"the tokenizer of {folder} has no tokenizer.json, and none can be made from its files")

@@ -190,7 +190,7 @@ def read_network(header: Header, kind: str, device: torch.device, dtype: torch.d
 
     stored = _stored(header, kind)
     check_file(header, kind)
-    cls: Any = imported("transformers", _NETWORKS[kind])
+    cls: Any = imported(f"transformers:{_NETWORKS[kind]}")
     network = empty_network(cls, cls.config_class(**config_of(kind, stored)), dtype)
     pieces = {_named(kind, name): piece for name, piece in stored.items()}
     smoothed = {name: pieces.pop(name) for name in [n for n in pieces if n.endswith(_SMOOTHED)]}

@@ -14,7 +14,8 @@ LOCK: Final = RLock()
 """Held while a library is imported or a network is created."""
 
 
-def imported(module: str, name: str) -> Any:
-    """An attribute of a module; the module is imported under the lock."""
+def imported(name: str) -> Any:
+    """The object named ``module:attribute``; the module is imported under the lock."""
+    module, _, attribute = name.partition(":")
     with LOCK:
-        return getattr(import_module(module), name)
+        return getattr(import_module(module), attribute)

@@ -54,7 +54,7 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     packed = fill_all(network, _prefixed(network, part.pieces) if facts.of_transformers else part.pieces, how)
     network.eval().requires_grad_(False)
     if facts.ready:
-        facts.ready(network)
+        imported(facts.ready)(network)
     _install(network)
     pack_all(network, packed)
     count_bytes(network)
@@ -63,8 +63,7 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
 
 def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
     """The network without memory for its weights."""
-    module, _, name = part.network.cls.partition(":")
-    cls: Any = imported(module, name)
+    cls: Any = imported(part.network.cls)
     if part.network.of_transformers:
         return empty_network(cls, cls.config_class(**part.config), dtype)  # type: ignore[no-any-return]
     with empty_networks(), warnings.catch_warnings():
@@ -75,7 +74,7 @@ def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
         network: nn.Module = cls.from_config({k: v for k, v in part.config.items() if k not in ours})
         network.register_to_config(**ours)  # type: ignore[operator]
         if part.network.adapt:
-            part.network.adapt(network, part.config)
+            imported(part.network.adapt)(network, part.config)
         return network
 
 

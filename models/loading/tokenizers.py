@@ -80,10 +80,10 @@ def _load(place: Path, kind: str) -> Any:
     if kind != "clip" and not (folder / "tokenizer.json").is_file():
         return _of_spiece(folder, (folder / "spiece.model").read_bytes())
     if (folder / "tokenizer_config.json").is_file():
-        auto = imported("transformers", "AutoTokenizer")
+        auto = imported("transformers:AutoTokenizer")
         return auto.from_pretrained(folder, local_files_only=True, use_fast=True)
     name = {"clip": "CLIPTokenizerFast", "t5": "T5TokenizerFast", "umt5": "T5TokenizerFast"}[kind]
-    return imported("transformers", name).from_pretrained(folder, local_files_only=True)
+    return imported(f"transformers:{name}").from_pretrained(folder, local_files_only=True)
 
 
 def carries_spiece(path: Path) -> bool:
@@ -119,7 +119,7 @@ def _of_spiece(origin: Path, model: bytes) -> Any:
         raise LoadError(f"{origin}: its SentencePiece model is broken") from e
     with TemporaryDirectory() as folder:
         (Path(folder) / "spiece.model").write_bytes(model)
-        fast = imported("transformers", "T5TokenizerFast")
+        fast = imported("transformers:T5TokenizerFast")
         tokenizer = fast.from_pretrained(folder, local_files_only=True, extra_ids=0)
     ids = range(len(pieces))
     vocabulary = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in ids]

@@ -17,6 +17,7 @@ from pipegraph.generators import finish
 
 from ..family import LatentFormat
 from ..loaded import Loaded
+from .blending import Blend, tile_places
 
 Warn = Callable[[str], None]
 StepCount = tuple[int, int]
@@ -72,23 +73,14 @@ class Vae:
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
         h, w = latent.shape[-2:]
-        places = [(y, x) for y in tile_starts(h, tile, overlap) for x in tile_starts(w, tile, overlap)]
+        places = tile_places(h, w, tile, overlap)
 
         def tiled(z: Tensor, action: str) -> Iterator[Tensor]:
-            total = weights = torch.zeros(())
+            blend = Blend(h, w, overlap)
             for number, (y, x) in enumerate(places, 1):
                 part = z[..., y : y + tile, x : x + tile]
-                pixels = self._checked(self._decode, part, action, warn)
-                factor = pixels.shape[-1] // part.shape[-1]
-                if total.ndim == 0:
-                    total = torch.zeros(*pixels.shape[:2], h * factor, w * factor)
-                    weights = torch.zeros(h * factor, w * factor)
-                there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
-                fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
-                fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
-                total[there] += pixels * fade
-                weights[there] += fade
-                yield total / weights if number == len(places) else total
+                blend.add(self._checked(self._decode, part, action, warn), y, x, *part.shape[-2:])
+                yield blend.mean() if number == len(places) else blend.total
 
         return (yield from _each(latent, self.latent, len(places), tiled, warn))
 
@@ -171,19 +163,3 @@ def fit_to_grid(image: Tensor, cell: int) -> Tensor:
         raise ValueError(f"a picture of {w}x{h} pixels is smaller than one latent cell of {cell}x{cell}")
     top, left = h % cell // 2, w % cell // 2
     return image[:, top : top + h // cell * cell, left : left + w // cell * cell]
-
-
-def tile_starts(length: int, tile: int, overlap: int) -> list[int]:
-    """Tile offsets that cover ``length``; the last tile is aligned to the end."""
-    if length <= tile:
-        return [0]
-    return [*range(0, length - tile, tile - overlap), length - tile]
-
-
-def tile_fade(start: int, size: int, length: int, overlap: int, factor: int) -> Tensor:
-    """Weight of each pixel of a tile along one axis: 1, ramping to 0 at edges with a neighbour."""
-    cut, width = overlap * factor / 4, max(overlap * factor / 2, 1e-6)
-    place = torch.arange(size * factor) + 0.5
-    left = ((place - cut) / width).clamp(0, 1) if start > 0 else torch.ones(len(place))
-    right = ((size * factor - place - cut) / width).clamp(0, 1) if start + size < length else torch.ones(len(place))
-    return left * right

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from .image import Warn, tile_fade, tile_starts
+from .blending import Blend, tile_places
+from .image import Warn
 
 if TYPE_CHECKING:
     from .image import StepCount, Vae
@@ -29,16 +29,10 @@ def encode_tiled(vae: Vae, images: Tensor, tile: int, overlap: int, warn: Warn) 
     cell = vae.latent.downscale
     height, width, side = images.shape[1] // cell, images.shape[2] // cell, max(2, tile // cell)
     overlap = min(overlap // cell, side - 1)
-    places = [(y, x) for y in tile_starts(height, side, overlap) for x in tile_starts(width, side, overlap)]
-    total, weights = torch.zeros(()), torch.zeros(height, width)
+    places = tile_places(height, width, side, overlap)
+    blend = Blend(height, width, overlap)
     for number, (y, x) in enumerate(places, 1):
-        part = images[:, y * cell : (y + side) * cell, x * cell : (x + side) * cell]
-        latent = vae.encode(part, warn)
-        rows, columns = latent.shape[-2:]
-        if not total.ndim:
-            total = torch.zeros(*latent.shape[:-2], height, width)
-        fade = tile_fade(y, rows, height, overlap, 1)[:, None] * tile_fade(x, columns, width, overlap, 1)
-        total[..., y : y + rows, x : x + columns] += latent * fade
-        weights[y : y + rows, x : x + columns] += fade
+        latent = vae.encode(images[:, y * cell : (y + side) * cell, x * cell : (x + side) * cell], warn)
+        blend.add(latent, y, x, *latent.shape[-2:])
         yield number, len(places)
-    return total / weights
+    return blend.mean()

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipegraph.models.vae.image import NotFinite, StepCount, Vae, Warn, dtype_name, tile_fade, tile_starts
+from pipegraph.models.vae.blending import Blend, tile_places
+from pipegraph.models.vae.image import NotFinite, StepCount, Vae, Warn, dtype_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +114,7 @@ class VideoVae(Vae):
     @torch.no_grad()
     def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
         """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], one latent frame at a time, on the CPU."""
-        h, w = z.shape[-2:]
-        places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
+        places = tile_places(z.shape[-2], z.shape[-1], tile, overlap)
         memories = [self._memory(network) for _ in places]
         for frame in z.split(1, dim=2):
             with torch.autocast(z.device.type, enabled=False):
@@ -134,23 +134,14 @@ def blended(
     decoders: Sequence[Callable[[Tensor], Tensor]],
 ) -> Tensor:
     """Pixels float32 [1, 3, n, H, W] of z [1, C, t, h, w], blended from tiles at ``places``, on the CPU."""
-    h, w = z.shape[-2:]
-    total, weights = torch.zeros(()), torch.zeros(())
+    blend = Blend(z.shape[-2], z.shape[-1], overlap)
     for decode, (y, x) in zip(decoders, places, strict=True):
-        part = z[..., y : y + (tile or h), x : x + (tile or w)]
+        part = z[..., y : y + (tile or z.shape[-2]), x : x + (tile or z.shape[-1])]
         pixels = decode(part).float().cpu()
         if len(places) == 1:
             return pixels
-        factor = pixels.shape[-1] // part.shape[-1]
-        if total.ndim == 0:
-            total = torch.zeros(*pixels.shape[:3], h * factor, w * factor)
-            weights = torch.zeros(h * factor, w * factor)
-        there = (..., slice(y * factor, (y + tile) * factor), slice(x * factor, (x + tile) * factor))
-        fade = tile_fade(y, part.shape[-2], h, overlap, factor)[:, None]
-        fade = fade * tile_fade(x, part.shape[-1], w, overlap, factor)
-        total[there] += pixels * fade
-        weights[there] += fade
-    return total / weights
+        blend.add(pixels, y, x, *part.shape[-2:])
+    return blend.mean()
 
 
 class _Memory:

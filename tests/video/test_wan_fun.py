@@ -39,7 +39,7 @@ def network(**config: Any) -> Any:
     own = {k: config.pop(k) for k in ("reference_channels", "camera_channels") if k in config}
     made: Any = tiny.transformer(num_layers=1, **config)
     made.register_to_config(**own)
-    extend(made)
+    extend(made, made.config)
     for p in made.parameters():
         p.data.normal_(std=0.2)
     return made.eval().requires_grad_(False)

@@ -9,7 +9,7 @@ from torch import Tensor
 from pipegraph.generators import finish
 from pipegraph.models.families.wan import WAN
 from pipegraph.models.loaded import Loaded
-from pipegraph.models.vae.image import tile_starts
+from pipegraph.models.vae.blending import tile_starts
 from pipegraph.models.vae.video import VideoVae
 
 from . import tiny

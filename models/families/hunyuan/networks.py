@@ -139,13 +139,6 @@ def _common(pieces: Pieces, base: Config) -> dict[str, Any]:
     }
 
 
-def _attend(network: Any) -> None:
-    """Replace attention by the kernel layer's, without masks."""
-    from .attention import install
-
-    install(network)
-
-
 TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_hunyuan_video:HunyuanVideoTransformer3DModel",
@@ -162,7 +155,7 @@ TRANSFORMER = Network(
     ),
     config=_config_1,
     base={"qk_norm": "rms_norm", "rope_theta": 256.0, "image_condition_type": None},
-    ready=_attend,
+    ready="pipegraph.models.families.hunyuan.attention:install",
     blocks={
         "HunyuanVideoTransformerBlock": ("hidden_states", "encoder_hidden_states"),
         "HunyuanVideoSingleTransformerBlock": ("hidden_states", "encoder_hidden_states"),

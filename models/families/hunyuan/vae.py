@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pipegraph.kernels.ops.attention import attention
 
-from ...vae.image import tile_starts
+from ...vae.blending import tile_places
 from ...vae.video import VideoVae, blended
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -143,8 +143,7 @@ class HunyuanVideoVae(VideoVae):
     @torch.no_grad()
     def _stream(self, network: Any, z: Tensor, tile: int, overlap: int) -> Iterator[Tensor]:
         """Pixels float32 [1, 3, n, H, W] of z [1, C, T, h, w], one temporal tile at a time, on the CPU."""
-        h, w = z.shape[-2:]
-        places = [(y, x) for y in tile_starts(h, tile or h, overlap) for x in tile_starts(w, tile or w, overlap)]
+        places = tile_places(z.shape[-2], z.shape[-1], tile, overlap)
         length, shared = (frames // self.latent.frames for frames in self.times)
         step = length - shared if z.shape[2] > length else z.shape[2]
         tail: Tensor | None = None

@@ -66,13 +66,6 @@ def _latent(config: Config, channels: int, downscale: int, scale: float, patch: 
     )
 
 
-def _attend(network: Any) -> None:
-    """Replace attention by the kernel layer's, without masks."""
-    from .attention import install
-
-    install(network)
-
-
 VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_hunyuan_video:AutoencoderKLHunyuanVideo",
@@ -87,7 +80,7 @@ VAE = Network(
         "spatial_compression_ratio": 8,
         "temporal_compression_ratio": 4,
     },
-    ready=_attend,
+    ready="pipegraph.models.families.hunyuan.attention:install",
     latent=lambda config: _latent(config, 16, 8, 0.476986, 2),
     value="pipegraph.models.families.hunyuan.vae:HunyuanVideoVae",
 )
@@ -106,7 +99,7 @@ VAE_15 = Network(
         "upsample_match_channel": True,
         "scaling_factor": 1.03682,
     },
-    ready=_attend,
+    ready="pipegraph.models.families.hunyuan.attention:install",
     latent=lambda config: _latent(config, 32, 16, 1.03682, 1),
     value="pipegraph.models.families.hunyuan.vae:HunyuanVideo15Vae",
 )

@@ -18,7 +18,6 @@ from .vae_networks import VAE
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ...control import Control
     from ...sampling.model_sampling import ModelSampling
 
 TEMPLATE: Final = (
@@ -87,16 +86,6 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
     return output[..., :h, :w]
 
 
-def prepare_hint(control: Control, x: Tensor) -> Tensor:
-    """HunyuanVideo has no ControlNets."""
-    raise ValueError("HunyuanVideo has no ControlNets of this kind")
-
-
-def control(*_: Any) -> dict[str, Any]:
-    """HunyuanVideo has no ControlNets."""
-    raise ValueError("HunyuanVideo has no ControlNets of this kind")
-
-
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """20 steps, guidance 6, no CFG; 848 x 480, 73 frames at 24 a second, as ComfyUI's template has it."""
     return {
@@ -137,7 +126,5 @@ HUNYUAN_VIDEO = Family(
     encode=states_of_language_model(pooled={"clip_l": "pooled_output"}),
     prepare=prepare,
     call=call,
-    prepare_hint=prepare_hint,
-    control=control,
     recommend=recommend,
 )

@@ -159,8 +159,6 @@ HUNYUAN_VIDEO_15 = Family(
     encode=states_of_language_model(second={"byt5_small": "conditioning_byt5small"}),
     prepare=prepare,
     call=call,
-    prepare_hint=video.prepare_hint,
-    control=video.control,
     reads=frozenset({"concat_latent_image"}),
     recommend=recommend,
 )

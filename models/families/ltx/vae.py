@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from ...vae.image import tile_fade, tile_starts
+from ...vae.blending import Blend, tile_places
 from ...vae.video import VideoVae
 
 DECODE_TIMESTEP, DECODE_NOISE = 0.05, 0.025
@@ -63,12 +63,11 @@ class LtxVae(VideoVae):
             time = z.new_tensor([DECODE_TIMESTEP])
         h, w = z.shape[-2:]
         noise, streams, places = _Noise((h, w)), [], list[Place]()
-        for y in tile_starts(h, tile or h, overlap):
-            for x in tile_starts(w, tile or w, overlap):
-                part = z[..., y : y + (tile or h), x : x + (tile or w)]
-                places.append((y, x, *part.shape[-2:]))
-                causal = network.config.decoder_causal
-                streams.append(decoded(network.decoder, part, time, partial(noise, places[-1]), causal))
+        for y, x in tile_places(h, w, tile, overlap):
+            part = z[..., y : y + (tile or h), x : x + (tile or w)]
+            places.append((y, x, *part.shape[-2:]))
+            causal = network.config.decoder_causal
+            streams.append(decoded(network.decoder, part, time, partial(noise, places[-1]), causal))
         # Not across the yield: what runs meanwhile is not ours.
         while True:
             with torch.no_grad(), torch.autocast(self.loaded.device.type, enabled=False):
@@ -85,14 +84,10 @@ def _row(values: Tensor, like: Tensor) -> Tensor:
 
 def _joined(tiles: list[Tensor], places: list[Place], grid: tuple[int, int], overlap: int) -> Tensor:
     """Blend overlapping tiles [1, 3, n, H, W] of the same frames."""
-    (h, w), factor = grid, tiles[0].shape[-1] // places[0][3]
-    total, weights = torch.zeros(*tiles[0].shape[:3], h * factor, w * factor), torch.zeros(h * factor, w * factor)
-    for tile, (y, x, rows, columns) in zip(tiles, places, strict=True):
-        there = (..., slice(y * factor, (y + rows) * factor), slice(x * factor, (x + columns) * factor))
-        fade = tile_fade(y, rows, h, overlap, factor)[:, None] * tile_fade(x, columns, w, overlap, factor)
-        total[there] += tile * fade
-        weights[there] += fade
-    return total / weights
+    blend = Blend(*grid, overlap)
+    for tile, place in zip(tiles, places, strict=True):
+        blend.add(tile, *place)
+    return blend.mean()
 
 
 class _Noise:

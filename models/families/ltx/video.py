@@ -22,7 +22,6 @@ from .vae_networks import CELL, CHANNELS, FRAMES, VAE
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ...control import Control
     from ...sampling.model_sampling import ModelSampling
     from ...text.encoder import Encoder
     from ...text.tokens import Tokens
@@ -116,16 +115,6 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
     return output.mT.reshape(x.shape)
 
 
-def prepare_hint(control: Control, x: Tensor) -> Tensor:
-    """LTX has no ControlNets."""
-    raise ValueError("LTX has no ControlNets of this kind: it is led by LTXVAddGuide")
-
-
-def control(*_: Any) -> dict[str, Any]:
-    """LTX has no ControlNets."""
-    raise ValueError("LTX has no ControlNets of this kind: it is led by LTXVAddGuide")
-
-
 def recommend(network: Mapping[str, Any]) -> dict[str, Any]:
     """30 steps of Euler at cfg 3; 768 x 512, 97 frames at 25 a second."""
     return {
@@ -155,8 +144,6 @@ LTXV = Family(
     encode=encode,
     prepare=prepare,
     call=call,
-    prepare_hint=prepare_hint,
-    control=control,
     token_times=True,
     recommend=recommend,
 )

@@ -199,13 +199,6 @@ def _statistics(pieces: Pieces) -> dict[str, Any]:
     return statistics | {"statistics_in_file": bool(statistics)}
 
 
-def _adapt(network: Any, config: Config) -> None:
-    """Replace layers that differ between ComfyUI's files and diffusers."""
-    from .modules import adapt
-
-    adapt(network, config)
-
-
 TRANSFORMER = Network(
     kind="transformer",
     cls="diffusers.models.transformers.transformer_minimax_h3:MiniMaxH3Transformer3DModel",
@@ -216,7 +209,7 @@ TRANSFORMER = Network(
     config=_config,
     base={"patch_size": [1, 2, 2], "freq_dim": 256, "rope_freq_dim": 16},
     ignored=r"to_gate_compress\.weight$",  # block-sparse attention
-    adapt=_adapt,
+    adapt="pipegraph.models.families.minimax.modules:adapt",
     keeps_float32=True,
 )
 VAE = Network(
@@ -229,7 +222,7 @@ VAE = Network(
     config=_vae_config,
     base=_VAE_BASE,
     ignored=r"decoder\.mask_token$",  # for training
-    adapt=_adapt,
+    adapt="pipegraph.models.families.minimax.modules:adapt",
     keeps_float32=True,
     latent=lambda config: LatentFormat(channels=config["latent_channels"], downscale=CELL, patch=2, frames=FRAMES),
     value="pipegraph.models.families.minimax.vae:MiniMaxVae",
@@ -245,7 +238,7 @@ AUDIO_VAE = Network(
         "resblock_dilation_sizes": [[1, 3, 5], [1, 3, 5], [1, 3, 5]],
         "sampling_rate": 32000,
     },
-    adapt=_adapt,
+    adapt="pipegraph.models.families.minimax.modules:adapt",
     float32=True,
     keeps_float32=True,
     latent=lambda config: LatentFormat(channels=config["latent_channels"], downscale=1),

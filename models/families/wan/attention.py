@@ -1,4 +1,4 @@
-"""Attention of Wan's VAE on the kernel layer."""
+"""Attention of Wan's networks and VAEs on the kernel layer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ def install(network: Any) -> None:
     for block in network.modules():
         if type(block).__name__ == "WanAttentionBlock":
             block.forward = partial(_attend, block)
+
+
+def mark_self_attention(network: Any) -> None:
+    """Mark self-attention of the video for the kernel layer."""
+    for module in network.modules():
+        if type(module).__name__ == "WanAttention" and not module.is_cross_attention:
+            module.attends = "video"
 
 
 def _attend(block: Any, x: Tensor) -> Tensor:

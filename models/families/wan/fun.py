@@ -8,6 +8,7 @@ direction and o where the camera stands, as in CameraCtrl (arXiv 2404.02101).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -61,10 +62,10 @@ class _Residual(nn.Module):
         return x + self.conv2(F.relu(self.conv1(x)))  # type: ignore[no-any-return]
 
 
-def extend(network: Any) -> None:
+def extend(network: Any, config: Mapping[str, Any]) -> None:
     """Add the Fun layers of its config to a WanTransformer3DModel, in place."""
-    config = network.config
-    width, patch = config.num_attention_heads * config.attention_head_dim, tuple(config.patch_size[1:])
+    width = config["num_attention_heads"] * config["attention_head_dim"]
+    patch = tuple(config["patch_size"][1:])
     if channels := config.get("reference_channels"):
         network.ref_conv = nn.Conv2d(channels, width, patch, stride=patch)
     if channels := config.get("camera_channels"):

@@ -100,20 +100,6 @@ def _vace_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     }
 
 
-def _extend(network: Any, config: Config) -> None:
-    """Add the layers of the Fun models."""
-    from .fun import extend
-
-    extend(network)
-
-
-def _mark(network: Any) -> None:
-    """Mark self-attention of the video for the kernel layer."""
-    for module in network.modules():
-        if type(module).__name__ == "WanAttention" and not module.is_cross_attention:
-            module.attends = "video"
-
-
 _VACE = "vace_patch_embedding.weight"
 _ORIGINAL = ("blocks.0.self_attn.q.weight", "head.modulation")
 _DIFFUSERS = ("blocks.0.attn1.to_q.weight", f"{_EMBEDDER}.time_proj.weight")
@@ -126,8 +112,8 @@ TRANSFORMER = Network(
     ),
     config=_config,
     base={"attention_head_dim": 128, "qk_norm": "rms_norm_across_heads", "eps": 1e-6, "rope_max_seq_len": 1024},
-    adapt=_extend,
-    ready=_mark,
+    adapt="pipegraph.models.families.wan.fun:extend",
+    ready="pipegraph.models.families.wan.attention:mark_self_attention",
     fragile=("condition_embedder.*", "proj_out"),
     blocks={"WanTransformerBlock": ("hidden_states",)},
     context_parallel=True,
@@ -137,6 +123,6 @@ VACE = replace(
     cls="diffusers.models.transformers.transformer_wan_vace:WanVACETransformer3DModel",
     layouts=(FileLayout(present(*_ORIGINAL, _VACE), NAMES), FileLayout(present(*_DIFFUSERS, _VACE))),
     config=_vace_config,
-    adapt=None,
+    adapt="",
     context_parallel=False,
 )

@@ -144,13 +144,6 @@ def _latent(config: Config) -> LatentFormat:
     )
 
 
-def _attend(network: Any) -> None:
-    """Replace its attention by the kernel layer's."""
-    from .attention import install
-
-    install(network)
-
-
 VAE = Network(
     kind="vae",
     cls="diffusers.models.autoencoders.autoencoder_kl_wan:AutoencoderKLWan",
@@ -160,7 +153,7 @@ VAE = Network(
     ),
     config=vae_config,
     base={"attn_scales": [], "dropout": 0.0},
-    ready=_attend,
+    ready="pipegraph.models.families.wan.attention:install",
     latent=_latent,
     value="pipegraph.models.vae.video:VideoVae",
 )

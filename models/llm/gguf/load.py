@@ -89,7 +89,7 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
 
 def _empty(header: Header, family: Family, dtype: torch.dtype) -> Any:
     """The network without memory for its weights; mixtures of experts with a layer for each kind of matrix."""
-    cls = imported("transformers", family.network)
+    cls = imported(f"transformers:{family.network}")
     config = cls.config_class(**config_of(header))
     if FACTORS[1] in header.tensors:
         with Reader() as reader:
