@@ -120,6 +120,14 @@ CODES: Final[dict[str, Code]] = {
             "A file or model that is not found.",
             "Put it into one of the folders that the message names; `pipegraph models` lists what is there.",
         ),
+        unknown_network=(
+            "A model file is there, and holds no network that pipegraph knows.",
+            "Take a file of a family that is supported; docs/models.md lists them.",
+        ),
+        damaged_file=(
+            "A model file is there and cannot be read: it is cut off, or its header is broken.",
+            "Fetch it again; compare its size and hash with those of its source.",
+        ),
         unusable_file=(
             "A file that by its header is no image, video or sound, is cut off, or is too large for the memory.",
             "Take another file, or a smaller one.",

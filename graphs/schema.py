@@ -86,6 +86,16 @@ class Widgets(NamedTuple):
     """Inputs that the file lists: name, type, whether of a widget, whether linked."""
 
 
+class FileSource(NamedTuple):
+    """Where a file that a graph needs can be had, as the graph's file says."""
+
+    name: str
+    folder: str
+    """Folder of models, such as ``vae``."""
+    url: str
+    sha256: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Editor:
     """Further data of a graph in the editor's form."""
@@ -100,6 +110,8 @@ class Editor:
     """Parts that were left out; no faults of the graph."""
     filled: Mapping[str, Mapping[str, tuple[Any, Any]]] = field(default_factory=dict)
     """Node id, or "" for the graph's inputs -> name -> the value in our form, and the value shown in its place."""
+    files: tuple[FileSource, ...] = ()
+    """Where the models that its nodes name can be had."""
 
 
 class UsedFile(NamedTuple):

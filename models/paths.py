@@ -89,9 +89,9 @@ class _Root:
 class NotFound(LookupError):
     """No file has this name; says where was searched and what to do."""
 
-    def __init__(self, message: str, advice: str) -> None:
+    def __init__(self, message: str, advice: str, folder: str) -> None:
         super().__init__(f"{message}. {advice}")
-        self.message, self.advice = message, advice
+        self.message, self.advice, self.folder = message, advice, folder
 
 
 def resolve(kind: str, name: str) -> Path:
@@ -296,7 +296,9 @@ def _not_found(kind: str, name: str, clean: str) -> NotFound:
         hint = "; nearest: " + ", ".join(f'"{n}"' for n in near)
     places = ", ".join(map(str, searched(kind)))
     name = name if len(name) <= LONG else name[:LONG] + "…"
-    return NotFound(f'no file "{name}" among {kind}{hint}; looked in {places}', _advice(kind, clean, known, bool(hint)))
+    return NotFound(
+        f'no file "{name}" among {kind}{hint}; looked in {places}', _advice(kind, clean, known, bool(hint)), kind
+    )
 
 
 def _advice(kind: str, name: str, known: Iterable[str], nearly: bool) -> str:

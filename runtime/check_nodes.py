@@ -280,8 +280,11 @@ class NodeCheck:
         if not hint and type(source := use.inputs.get(port.name)) is InputRef:
             hint = f'It comes from the graph input "{source.name}": give another by --{source.name} PATH.'
         hint = " ".join(filter(None, (hint, getattr(error, "advice", ""))))
-        mend = {"names": names} if names else {}
-        self.bad("unknown_file", message, use, input=port.name, got=shown(name), hint=hint, mend=mend)
+        mend: dict[str, Any] = {"names": names} if names else {}
+        if folder := getattr(error, "folder", ""):
+            mend["file"] = {"name": name, "folder": folder}
+        code = getattr(error, "code", "unknown_file")
+        self.bad(code, message, use, input=port.name, got=shown(name), hint=hint, mend=mend)
 
     def link(self, use: NodeUse, port: Port, link: Link) -> int | None:
         """The output index of a link, or None if the link is invalid."""

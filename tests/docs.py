@@ -27,6 +27,8 @@ NOT_RUN = {
     "pipegraph show FILE": "a summary",
     "pipegraph nodes [NAME]": "a summary",
     "pipegraph models [NAME]": "a summary",
+    "pipegraph models missing FILE": "a summary; tests/cli/test_missing.py runs it",
+    "pipegraph models fetch FILE": "a summary; tests/cli/test_missing.py runs it",
 }
 """Beginning of commands that no test runs, and why."""
 

@@ -6,13 +6,13 @@ Values that stand by position have no names yet: ``naming`` gives them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ..errors import Problems, shown
 from ..plain import plain
-from ..schema import BAD, Editor, Graph, InputRef, Link, NodeUse, Widgets
+from ..schema import BAD, Editor, FileSource, Graph, InputRef, Link, NodeUse, Widgets
 from .document import BYPASSED, MUTED, NOTES, Document, EditorNode, mapping
 from .frames import FORM_WORDS, Frame, stored
 from .groups import is_group
@@ -30,6 +30,16 @@ def flatten(document: Document, problems: Problems, source: str = "") -> Graph:
     return replace(_Flattening(document, problems).run(), source=source)
 
 
+def file_sources(node: EditorNode) -> Iterator[FileSource]:
+    """The models that a node names with their addresses."""
+    listed = node.properties.get("models")
+    for entry in listed if isinstance(listed, list) else ():
+        name, folder, url = (str(mapping(entry).get(key, "")) for key in ("name", "directory", "url"))
+        if name and url:
+            known = str(mapping(entry).get("hash_type", "")).lower() == "sha256"
+            yield FileSource(name, folder, url, str(mapping(entry).get("hash", "")).lower() if known else "")
+
+
 class _Flattening:
     def __init__(self, document: Document, problems: Problems) -> None:
         self.problems = problems
@@ -39,6 +49,7 @@ class _Flattening:
         self.widgets: dict[str, Widgets] = {}
         self.lost: dict[tuple[str, str], str] = {}
         self.counts: Counter[str] = Counter()
+        self.files: dict[FileSource, None] = {}
 
     def run(self) -> Graph:
         inputs = offered(self.root, self.root.document.extra)
@@ -48,6 +59,7 @@ class _Flattening:
             inner = []
             for node in frame.scope.nodes.values():
                 self.counts["nodes"] += 1
+                self.files |= dict.fromkeys(file_sources(node))
                 if node.type in VIRTUAL:
                     self.virtual(frame, node)
                 elif node.mode in (MUTED, BYPASSED):
@@ -69,7 +81,7 @@ class _Flattening:
             title=text if isinstance(text := ours.get("title"), str) else "",
             description=text if isinstance(text := ours.get("description"), str) else "",
             form="editor",
-            editor=Editor(self.widgets, self.lost, dict(self.counts), notes, filled),
+            editor=Editor(self.widgets, self.lost, dict(self.counts), notes, filled, tuple(self.files)),
         )
 
     def output(self, end: Any) -> Link | None:

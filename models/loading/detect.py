@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..paths import pipeline_index
 from .card import component
 from .complete import check_blocks, refuse
-from .header_values import Header, LoadError
+from .header_values import Header, LoadError, UnknownNetwork
 from .headers import read_header, read_json, weight_files
 from .pieces import Piece, below
 from .quantized import pieces_of
@@ -69,7 +69,7 @@ def parts(path: Path, families: Iterable[Family]) -> dict[str, Part]:
         return _in_pipeline(path, read_json(file), tuple(families))
     part = _in_folder(path, families) if (path / "config.json").is_file() else None
     if part is None:
-        raise LoadError(
+        raise UnknownNetwork(
             f"{path} is no folder of a network that pipegraph knows: it needs a model_index.json (a whole model) or "
             f"the config.json of a known class{unknown_class(path, families)}"
         )
@@ -167,12 +167,12 @@ def _in_file(header: Header, families: Sequence[Family]) -> dict[str, Part]:
         raise LoadError(f"{header.path} is {description}")
     if not parts:
         titles = ", ".join(family.title for family in families)
-        raise LoadError(
+        raise UnknownNetwork(
             f"{header.path} holds no network that pipegraph knows (those of {titles}, their VAEs, text encoders and "
             f"ControlNets); its names begin like {', '.join(names[:3])}"
         )
     if unknown := unknown + list(left):
-        raise LoadError(
+        raise UnknownNetwork(
             f"{header.path}: {len(unknown)} tensors have no place in {', '.join(parts)}: {', '.join(unknown[:5])}"
             + (", ..." if len(unknown) > 5 else "")
         )

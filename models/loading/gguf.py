@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pipegraph.limits import HEADER_BYTES, TENSOR_DIMENSIONS
 
-from .header_values import BLOCKS, Entry, Header, LoadError, is_shape, refuse_types, stored_bytes
+from .header_values import BLOCKS, DamagedFile, Entry, Header, LoadError, is_shape, refuse_types, stored_bytes
 
 _TYPES: Final = (
     "F32 F16 Q4_0 Q4_1 Q4_2 Q4_3 Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL "
@@ -99,7 +99,7 @@ def read_gguf(path: Path) -> Header:
         try:
             metadata, table, end = _tables(path, _Cursor(data))
         except (struct.error, KeyError, ValueError, MemoryError, RecursionError, OverflowError) as e:
-            raise LoadError(f"{path}: its GGUF header is broken or cut off ({e})") from e
+            raise DamagedFile(f"{path}: its GGUF header is broken or cut off ({e})") from e
     _check_metadata(path, metadata)
     if metadata.get("split.count", 0) > 1:
         raise LoadError(f"{path} is one of {metadata['split.count']} parts; merge them first (`gguf-split --merge`)")
@@ -143,10 +143,10 @@ def _check_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
     for key, value in metadata.items():
         kind = _KINDS.get(key) or ("a whole number" if key.endswith("_token_id") else "")
         if kind and not _is(kind, value):
-            raise LoadError(f"{path}: its GGUF header is broken at `{key}`, which should be {kind}")
+            raise DamagedFile(f"{path}: its GGUF header is broken at `{key}`, which should be {kind}")
     step = metadata.get("general.alignment", _ALIGNMENT)
     if step < 1 or step & (step - 1):
-        raise LoadError(f"{path}: its GGUF header is broken at `general.alignment`: {step} is no power of 2")
+        raise DamagedFile(f"{path}: its GGUF header is broken at `general.alignment`: {step} is no power of 2")
 
 
 def _is(kind: str, value: Any) -> bool:
@@ -171,12 +171,12 @@ def _entries(
         original = metadata.get(ORIGINAL_SHAPE + name, shape)
         counts = isinstance(original, tuple) and all(type(n) is int and n >= 0 for n in original)
         if not counts or not is_shape(original):
-            raise LoadError(f"{path}: its GGUF header is broken at `{ORIGINAL_SHAPE}{name}`")
+            raise DamagedFile(f"{path}: its GGUF header is broken at `{ORIGINAL_SHAPE}{name}`")
         rows = kind not in BLOCKS or not shape or shape[-1] % BLOCKS[kind][0] == 0
         if begin < place or length < 0 or not rows or prod(original) != prod(shape):
-            raise LoadError(f"{path}: its GGUF header is broken at `{name}`")
+            raise DamagedFile(f"{path}: its GGUF header is broken at `{name}`")
         place = begin + length
         entries[name] = Entry(kind, tuple(original), begin)
     if place > size:
-        raise LoadError(f"{path} is cut off: {place} bytes announced, {size} there")
+        raise DamagedFile(f"{path} is cut off: {place} bytes announced, {size} there")
     return {name: entries[name] for name in table}

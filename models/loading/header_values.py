@@ -36,6 +36,18 @@ class LoadError(LookupError):
     """A weight file or folder cannot be used; says which, why, and what to do."""
 
 
+class DamagedFile(LoadError):
+    """A weight file is there and cannot be read: cut off, or its header is broken."""
+
+    code = "damaged_file"
+
+
+class UnknownNetwork(LoadError):
+    """A weight file or folder is there, and holds no network that a family knows."""
+
+    code = "unknown_network"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Dtype, shape and offset of a stored tensor."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeGuard
 from pipegraph.limits import HEADER_BYTES, TENSOR_DIMENSIONS
 
 from .gguf import read_gguf
-from .header_values import DTYPE_BITS, Entry, Header, LoadError, is_shape, refuse_types
+from .header_values import DTYPE_BITS, DamagedFile, Entry, Header, LoadError, is_shape, refuse_types
 from .recognise import no_weights
 
 _TOO_LARGE: Final = 1 << 62
@@ -42,14 +42,16 @@ def _read(path: Path, size: int, _changed: int) -> Header:
             return read_gguf(path)
         length = int.from_bytes(start, "little")
         if size < 8 or length > min(HEADER_BYTES, size - 8):
-            raise LoadError(f"{path} {no_weights(path) or 'is no safetensors file, or it is cut off'}")
+            if what := no_weights(path):
+                raise LoadError(f"{path} {what}")
+            raise DamagedFile(f"{path} is no safetensors file, or it is cut off")
         raw = file.read(length)
     try:
         return _safetensors(path, raw, size - 8 - length)
     except (ValueError, RecursionError) as e:
         if not raw.lstrip().startswith(b"{") and (why := no_weights(path)):
             raise LoadError(f"{path} {why}") from e
-        raise LoadError(f"{path}: its safetensors header is broken: {_short(e)}") from e
+        raise DamagedFile(f"{path}: its safetensors header is broken: {_short(e)}") from e
 
 
 def _short(error: Exception) -> str:
@@ -116,7 +118,7 @@ def _check_places(path: Path, stored: Mapping[str, tuple[Entry, int]], body: int
             raise ValueError(f"`{name}` does not lie behind the tensor before it, or is not as long as its shape says")
         place = end
     if place > body + room:
-        raise LoadError(f"{path} is cut off: {place - body} bytes of weights announced, {room} there")
+        raise DamagedFile(f"{path} is cut off: {place - body} bytes of weights announced, {room} there")
 
 
 def with_sound_headers(files: Iterable[Path]) -> list[Path]:

@@ -20,6 +20,13 @@ def raised() -> Iterator[str]:
     for folder in ("graphs", "runtime", "nodes", "models", "src/pipegraph"):
         for path in files(folder):
             for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+                match call:  # exceptions have the code as an attribute
+                    case ast.Assign(targets=[ast.Name(id="code")], value=ast.Constant(value=str(text))):
+                        yield text
+                    case ast.Call(
+                        func=ast.Name(id="getattr"), args=[_, ast.Constant(value="code"), ast.Constant(value=str(text))]
+                    ):
+                        yield text
                 if not isinstance(call, ast.Call):
                     continue
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

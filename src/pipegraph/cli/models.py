@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,7 +11,17 @@ from pipegraph.models import paths
 from pipegraph.models.checkpoints.parts import contents
 from pipegraph.models.loading.card import read_card
 
+from .nodes import nodes_option
 from .show import columns, echo, json_line
+
+if TYPE_CHECKING:
+    from pipegraph.missing_files import MissingFile
+
+_WHAT: Final = {
+    "unknown_file": "not here",
+    "unknown_network": "here, but no network that pipegraph knows",
+    "damaged_file": "here, but damaged",
+}
 
 
 def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -22,18 +32,26 @@ def complete_models(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 @click.command()
 @click.argument("name", required=False, metavar="[NAME | WORD]", shell_complete=complete_models)
-@click.argument("added", metavar="[MODEL]", required=False)
+@click.argument("added", metavar="[MODEL | FILE]", required=False)
+@nodes_option
+@click.option("--yes", is_flag=True, help="Fetch without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(name: str | None, added: str | None, as_json: bool) -> None:
+def command(name: str | None, added: str | None, packs: tuple[Path, ...], yes: bool, as_json: bool) -> None:
     """List models and their folders, or show the model NAME.
 
     A WORD lists the models with the word in their name.
 
     \b
     pipegraph models add smollm2      fetch a small language model (Apache-2.0, 98 MB) into your model folder
+    pipegraph models missing FILE     list the files that a graph needs and that are not here, with their addresses
+    pipegraph models fetch FILE       download them into your model folders, after you have said yes
     """
     if name == "add":
         _add(added, as_json)
+    elif name in ("missing", "fetch"):
+        if not added:
+            raise click.UsageError(f"name a graph: pipegraph models {name} FILE")
+        (_missing if name == "missing" else _fetch)(_lacking(added, packs), yes, as_json)
     elif added:
         raise click.UsageError(f'"{name} {added}" is no model; to fetch one: pipegraph models add {added}')
     elif name:
@@ -77,6 +95,50 @@ def _add(name: str | None, as_json: bool) -> None:
         return json_line({"name": name, "path": str(folder), "licence": KNOWN[name].licence})
     echo(f"{name}: {KNOWN[name].summary}, {KNOWN[name].licence}\n{folder}")
     return None
+
+
+def _lacking(source: str, packs: tuple[Path, ...]) -> list[MissingFile]:
+    from pipegraph.api import load
+    from pipegraph.missing_files import missing_files
+
+    return missing_files(load(source, nodes=packs))
+
+
+def _missing(files: list[MissingFile], yes: bool, as_json: bool) -> None:
+    if as_json:
+        return json_line({"missing": [file.as_dict() for file in files]})
+    if not files:
+        return echo("Nothing is missing.")
+    for file in files:
+        echo(f"{file.folder or '?'}/{file.name}  ({_WHAT[file.code]})")
+        rows = [("asked by", asked) for asked in file.asked_by] + [("address", file.url or "the graph names none")]
+        columns(rows + [("sha256", file.sha256)] * bool(file.sha256), indent="  ")
+    return None
+
+
+def _fetch(files: list[MissingFile], yes: bool, as_json: bool) -> None:
+    from pipegraph.missing_files import FetchError, fetch, place_of
+
+    wanted = [file for file in files if file.url and file.code != "unknown_network"]
+    if not yes and not as_json:
+        _missing(files, yes, as_json)
+    if not wanted:
+        raise click.ClickException("there is nothing to fetch" + (": the graph names no addresses" if files else ""))
+    if not yes and (as_json or not click.confirm(f"Download {len(wanted)} of {len(files)} files?")):
+        raise click.ClickException("nothing was fetched: --yes fetches without asking")
+    fetched: list[str] = []
+    for file in wanted:
+        try:
+            if not as_json:
+                echo(f"{file.url}\n  -> {place_of(file)}")
+            fetched.append(str(fetch(file)))
+        except (FetchError, OSError) as error:
+            raise click.ClickException(str(error)) from None
+    if as_json:
+        json_line({"fetched": fetched})
+    left = [file.name for file in files if file not in wanted]
+    if left and not as_json:
+        echo(f"still missing: {', '.join(left)}", err=True)
 
 
 def _show(name: str, as_json: bool) -> None:
