@@ -17,7 +17,7 @@ from .show import columns, echo, json_line
 if TYPE_CHECKING:
     from pipegraph.missing_files import MissingFile
 
-_WHAT: Final = {
+_STATES: Final = {
     "unknown_file": "not here",
     "unknown_network": "here, but no network that pipegraph knows",
     "damaged_file": "here, but damaged",
@@ -110,7 +110,7 @@ def _missing(files: list[MissingFile], yes: bool, as_json: bool) -> None:
     if not files:
         return echo("Nothing is missing.")
     for file in files:
-        echo(f"{file.folder or '?'}/{file.name}  ({_WHAT[file.code]})")
+        echo(f"{file.folder or '?'}/{file.name}  ({_STATES[file.code]})")
         rows = [("asked by", asked) for asked in file.asked_by] + [("address", file.url or "the graph names none")]
         columns(rows + [("sha256", file.sha256)] * bool(file.sha256), indent="  ")
     return None
