@@ -1,7 +1,7 @@
 """A model family: a record of facts and pure functions about one kind of network. Torch-free to import.
 
-A family is one file in ``families/`` that builds one frozen :class:`Family`. Everything around it (samplers, guiders,
-nodes, loading) asks the family and names no network.
+Each family in ``families/`` is a frozen :class:`Family`. Samplers, guiders, nodes and loading use the record and name
+no network.
 """
 
 from __future__ import annotations
@@ -187,8 +187,7 @@ class Family(TextFamily):
     control: Callable[[Any, Any, Tensor, Tensor, Inputs, Tensor, float], dict[str, Any]] | None = None
     """ControlNet, main network, state, timestep, inputs, hint, strength -> residuals, each a list of tensors."""
     token_times: bool = False
-    """Each token has a noise level of its own: what a noise_mask keeps is in the state as it is, and the network is
-    told so (its timestep is then [B, 1, T, H, W])."""
+    """The network takes a timestep per token, [B, 1, T, H, W]: latents protected by noise_mask have timestep 0."""
     joint: bool = False
     """Generates video and audio together on joined latents, whose shapes are CONDITIONING's ``latent_shapes``."""
     reads: frozenset[str] = frozenset()

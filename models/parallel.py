@@ -31,10 +31,10 @@ def together(rank: int, count: int, store: Path, device: str) -> Iterator[None]:
     """Share sampling inside a ``with`` with the other processes that call this.
 
     Args:
-        rank: Number of this process, from 0.
+        rank: Rank of this process, from 0.
         count: How many there are; each calls this with the same store.
-        store: A file that is not there yet, on a disk that all of them see; they find each other through it.
-        device: Where this process computes: ``cpu``, or a GPU of its own.
+        store: A new file on a shared disk, used for rendezvous.
+        device: ``cpu``, or a GPU used by this process only.
     """
     where = torch.device(device)
     if where.type == "cuda":

@@ -1,8 +1,7 @@
 """Quantization of a network's linear layers: which layers, which format, and reports.
 
-Fragile layers (first and last projections, modulation) stay in the type that the network computes in; a family names
-them; ``FRAGILE`` is for networks of which none does. Embeddings, norms and convolutions are no linear layers and stay
-as they are.
+Fragile layers (first and last projections, modulation) stay in the compute dtype; families name them, ``FRAGILE`` is
+the default. Only linear layers are quantized: no embeddings, norms or convolutions.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def quantized_rows(shape: tuple[int, ...], parts: Iterable[Tensor], format: str)
 def choice(fragile: Sequence[str] | None, layer: str, shape: tuple[int, ...], format: str) -> tuple[str, str]:
     """Format of one linear layer and precision of its products; two empty strings if it stays plain.
 
-    8 bits by the user's choice allow kernels that round what goes in to 8 bits, too; not for the output layer.
+    If the user chose 8 bits, kernels may also round activations to 8 bits; not in the output layer.
 
     Args:
         fragile: Patterns of the layers that stay plain; None: ``FRAGILE``.

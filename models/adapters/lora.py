@@ -1,9 +1,9 @@
 """LoRA: low-rank additions to the linear layers of a network, applied beside its weights, never to them.
 
-A file is read whole or not at all: each of its keys is used, is for a part that was not given (said in the report), or
-is an error. y = W x + strength * alpha / rank * up (down x). Where a file says its alpha, ``lora_alpha.py`` knows; if
-nothing does, it is taken as the rank, with a warning. Differences of whole parameters (``.diff``, ``.diff_b``: norms,
-biases) are added to copies of these parameters.
+Every key of a file is used, belongs to a network that was not loaded (noted in the report), or is an error. y = W x +
+strength * alpha / rank * up (down x). Where a file says its alpha, ``lora_alpha.py`` knows; if nothing does, it is
+taken as the rank, with a warning. Differences of whole parameters (``.diff``, ``.diff_b``: norms, biases) are added to
+copies of these parameters.
 """
 
 from __future__ import annotations

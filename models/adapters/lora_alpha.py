@@ -52,7 +52,7 @@ class Alpha:
         Args:
             part: Folder of the network in a pipeline, e.g. ``transformer``.
             layers: Names in the network of what the layer stands for.
-            rank: Of this layer.
+            rank: The layer's rank.
         """
         own = {k.removeprefix(f"{part}."): v for k, v in self.peft.items()}
         for settings, origin in ((own, "lora_adapter_metadata"), (self.common, self.origin)):
@@ -71,7 +71,7 @@ def read_alpha(path: Path, header: Mapping[str, str], ranks: Iterable[int]) -> A
     Args:
         path: The safetensors file.
         header: Its metadata.
-        ranks: Of its layers: a file beside it that speaks of another rank is not its own.
+        ranks: Ranks of its layers; an ``adapter_config.json`` with another rank is ignored.
 
     Raises:
         AlphaError: it is no number, or no JSON.

@@ -2,7 +2,7 @@
 
 A network trained so that each chunk of frames sees itself and what lies before it (CausVid, Yin et al. 2024, arXiv
 2412.07772; Self Forcing, Huang et al. 2025, arXiv 2506.08009) gives the same result when earlier keys and values are
-kept instead of computed again. Keys are kept turned to their own place in time, so forgetting some moves none.
+cached. Keys are cached after rotary embedding, so eviction moves none.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Memory:
         """An empty memory.
 
         Args:
-            network: diffusers' WanTransformer3DModel. It is made ready in place; without a memory it works as before.
-            rows: Tokens a frame is high.
-            columns: Tokens a frame is wide.
-            frames: Latent frames that are seen at most, those being made included; there is room for no more.
-            chunk: Latent frames that are made at a time.
-            sink: How many of the first are never forgotten (arXiv 2309.17453).
+            network: diffusers' WanTransformer3DModel. It is patched in place; without a cache it works as before.
+            rows: Height of a frame in tokens.
+            columns: Width of a frame in tokens.
+            frames: Capacity in latent frames, including the current chunk.
+            chunk: Latent frames per chunk.
+            sink: First frames that are never evicted (arXiv 2309.17453).
         """
         _install(network)
         self.behind = 0

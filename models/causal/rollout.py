@@ -1,8 +1,7 @@
 """Generate a video chunk by chunk with a causal video model: Self Forcing (arXiv 2506.08009, algorithm 2).
 
-Each chunk goes from noise to the finished latent in few steps, every step a prediction that is noised again, and sees
-the memory of the chunks before. Then the network is asked once more about the finished chunk, at noise level 0, and
-what it computes there becomes the chunk's memory.
+Each chunk is sampled in few steps, each a prediction that is noised again, attending to the KV cache of earlier chunks.
+Then the network is called once more on the finished chunk at noise level 0, which fills the cache for that chunk.
 """
 
 from __future__ import annotations
@@ -77,8 +76,8 @@ class Rollout:
         """Generate ``cells`` latent frames; yields after each step of each chunk.
 
         Args:
-            denoise: The model and what it is to follow: one conditioning and no guidance.
-            cells: Latent frames, those the model is to begin with included.
+            denoise: The model with one conditioning, without guidance.
+            cells: Latent frames, including known first ones.
             state: First and last frame (exclusive) -> their state [B, C, n, h, w] at sigmas[0].
             sigmas: The noise levels of every chunk; they end at 0.
             noise: Fresh noise.

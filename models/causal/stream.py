@@ -18,9 +18,9 @@ from .rollout import Rollout, begins_with
 
 @dataclass(frozen=True, eq=False)
 class RolloutFrames(DecodedFrames):
-    """A video, made anew by each ``chunks()``. With a window neither its making nor its memory knows its length.
+    """A video, generated again by each ``chunks()``. With a window, time per frame and memory are constant.
 
-    All noise comes from one stream as it is needed, so a longer video of a seed begins as a shorter one does.
+    Noise is drawn from one generator on demand, so a longer video of a seed begins like a shorter one.
     """
 
     guider: Guider

@@ -1,7 +1,7 @@
 """Resolves a checkpoint name to all parts of a model, its card and its files. Torch-free.
 
-A checkpoint is a diffusers folder, or a single file. A file that holds only the diffusion network is completed with
-the family's usual VAE and text encoders, where they lie beside it or in the model folders.
+A checkpoint is a diffusers folder or a single file. A file with only the diffusion network is completed with the
+family's usual VAE and text encoders from the same folder or the model folders.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def check_blocks(origin: Path, class_name: str, names: Iterable[str], config: Ma
 
     Args:
         origin: The file or folder that the user named.
-        class_name: Of the network.
-        names: Of its tensors, as its class names them.
-        config: Of the class.
+        class_name: Class of the network.
+        names: Names of its tensors in the class.
+        config: Its config.
 
     Raises:
         LoadError: names what is missing, and blocks that the config does not know.

@@ -1,6 +1,6 @@
 """Detects the networks in a file or folder by content. Torch-free.
 
-A folder in diffusers layout names the classes of its networks. In single files they are told by the names of their
+A folder in diffusers layout names the classes of its networks. Single files are recognised by the names of their
 tensors; their configs come from the shapes, from what their family knows, and from a JSON ``config`` in the file's
 metadata, which wins. Which networks there are is said by the families that are given.
 """

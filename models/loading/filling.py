@@ -1,7 +1,6 @@
 """Fill empty networks from files, one tensor at a time; the same way for every network.
 
-Every tensor must have its place and every place its tensor, by name and shape. All that does not fit is one error,
-before a tensor is read.
+Tensors of network and files must match by name and shape. All mismatches are one error, before a tensor is read.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _is_codes(place: Tensor, stored: Stored) -> bool:
 def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, Stored], how: Filling) -> Packed:
     """Fill an empty network except for packed weights, which are returned: see :func:`pack_all`.
 
-    Besides what the network holds, there is never more than one tensor in memory.
+    At most one tensor besides the network's is in memory.
 
     Args:
         network: On the meta device, not on the kernel layer yet.

@@ -1,6 +1,6 @@
 """Language models in single safetensors files, as ComfyUI has its text encoders: no configuration lies beside them.
 
-What the shapes do not tell are facts of the models that such files hold, by kind.
+Values that shapes do not tell are constants by kind of model.
 """
 
 from __future__ import annotations
@@ -172,10 +172,10 @@ def read_network(header: Header, kind: str, device: torch.device, dtype: torch.d
     """Load the network of a file, not on the kernel layer yet; packed weights stay packed.
 
     Args:
-        header: Of the file.
+        header: Header of the file.
         kind: Its ``model_type``; see :func:`kind_in`.
-        device: Where it is to lie.
-        dtype: What it computes in.
+        device: Device of its weights.
+        dtype: Compute dtype.
         quantize: How to keep weights of linear layers that are stored plain, one of ``quantize.FORMATS``, or empty.
 
     Raises:

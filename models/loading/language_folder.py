@@ -25,11 +25,11 @@ def load_network(
 
     Args:
         folder: With ``config.json`` and safetensors files.
-        device: Where it is to lie.
-        dtype: What it computes in.
+        device: Device of its weights.
+        dtype: Compute dtype.
         quantize: How to keep weights of linear layers that are stored plain, one of ``quantize.FORMATS``, or empty.
-        sees: Whether it reads pictures.
-        encodes: Whether it need not write: files of text encoders may hold no output layer.
+        sees: Load the vision tower, too.
+        encodes: Text encoder only: files may lack the output layer.
 
     Raises:
         LoadError: its class is not known, or its tensors do not fit its config.

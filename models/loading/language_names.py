@@ -51,7 +51,7 @@ def check_folder(folder: Path, *, writes: bool) -> None:
 
     Args:
         folder: In transformers' layout.
-        writes: Whether it must have an output layer. A model that only encodes text needs none.
+        writes: Require an output layer, which text encoders do not need.
 
     Raises:
         LoadError: names the tensors; also if files are missing or broken.
@@ -79,9 +79,9 @@ def check_names(
         origin: The file or folder that the user named.
         kind: A ``model_type`` of :data:`LAYERS`.
         pieces: The tensors by stored name.
-        config: Of the text part; what it does not say is not checked.
+        config: Text config; missing keys are not checked.
         writes: Whether it must have an output layer.
-        cut: Whether the last norm may be missing: the file ends behind the layer that is read.
+        cut: The final norm may be missing, because the file ends at the last layer that is read.
     """
     prefix, layers = _layers(pieces)
     count = config.get("num_hidden_layers")

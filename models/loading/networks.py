@@ -29,9 +29,9 @@ def build(part: Part, device: torch.device, dtype: torch.dtype, quantize: str = 
     """Build the network of a part on the kernel layer, ready to run.
 
     Args:
-        part: What to build.
-        device: Where it is to lie.
-        dtype: What it is to compute in, and what its weights are cast to.
+        part: The network in files.
+        device: Device of its weights.
+        dtype: Compute dtype; weights are cast to it.
         quantize: How to keep the weights of linear layers, one of ``quantize.FORMATS``; the fragile ones stay in
             ``dtype``. Those that the file has packed stay as the file has them.
 
@@ -69,7 +69,7 @@ def _empty(part: Part, dtype: torch.dtype) -> nn.Module:
     with empty_networks(), warnings.catch_warnings():
         # FluxControlNetModel uses a class that diffusers itself calls deprecated.
         warnings.simplefilter("ignore", FutureWarning)
-        # What the class does not take, our families have put there; diffusers would warn of it.
+        # Keys of our families that the class does not take; diffusers would warn.
         ours = {k: v for k, v in part.config.items() if k[0] != "_" and k not in signature(cls.__init__).parameters}
         network: nn.Module = cls.from_config({k: v for k, v in part.config.items() if k not in ours})
         network.register_to_config(**ours)  # type: ignore[operator]

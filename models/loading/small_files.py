@@ -19,7 +19,7 @@ def opened(subject: str, place: Path, make: Callable[[], R]) -> R:
     Args:
         subject: Name of the object in the error.
         place: The file or folder it lies in.
-        make: Calls the library, which may raise anything: tokenizers raises bare ``Exception``.
+        make: Calls the library; any exception is converted (tokenizers raises bare ``Exception``).
 
     Raises:
         LoadError: it cannot be opened; says what, where and why.

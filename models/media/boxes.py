@@ -129,8 +129,8 @@ def preview(boxes: Sequence[Box], width: int, height: int, background: Image | N
 
     Args:
         boxes: In pixels of ``width`` x ``height``.
-        width: Of the image that the boxes are for.
-        height: Of it.
+        width: Width of the image.
+        height: Height of the image.
         background: Shown darkened below; gray without one.
     """
     from PIL import Image, ImageDraw, ImageEnhance, ImageFont

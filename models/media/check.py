@@ -1,6 +1,6 @@
 """Whether a file can be loaded as an image, video or sound, from its header before anything runs. No torch.
 
-Each check gives a sentence on what is wrong, or nothing. What only decoding can tell is found in the run.
+Each check returns a sentence, or an empty string. Faults that only decoding shows are found in the run.
 """
 
 from __future__ import annotations

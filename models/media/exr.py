@@ -34,7 +34,7 @@ def to_exr(pixels: Floats, texts: Mapping[str, str] | None = None, chromaticitie
     Args:
         pixels: float32; alpha must be multiplied into the colors already.
         texts: Texts by key, as attributes of the header.
-        chromaticities: Of the colors; empty: those of BT.709.
+        chromaticities: CIE x, y of the primaries and white; empty: BT.709.
     """
     height, width, count = pixels.shape
     order = sorted(range(count), key=lambda i: _NAMES[count][i])

@@ -28,7 +28,7 @@ _AROUND: Final = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (
 def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = "disabled") -> Tensor:
     """Scale images [B, H, W, C] to ``height`` x ``width`` pixels.
 
-    No method but ``area`` and ``lanczos`` smooths when it shrinks. What bicubic and Lanczos overshoot is clipped;
+    Only ``area`` and ``lanczos`` antialias when shrinking. Overshoot of bicubic and Lanczos is clipped;
     Lanczos works on 8 bits a channel (RGBA: on float32). The colours of RGBA pictures count by their alpha (except for
     nearest-exact), so that what is hidden below transparent parts does not bleed into the rest.
 

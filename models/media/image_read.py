@@ -88,7 +88,7 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
 
 
 def _read(file: Image.Image, path: Path, warn: Callable[[str], None]) -> tuple[Tensor, Tensor]:
-    # Of a file with several views of one scene (MPO) the first alone is meant.
+    # Several views of one scene (MPO): the first one only.
     count = 1 if file.format == "MPO" else getattr(file, "n_frames", 1)
     _check_size(file, count)  # again: what Pillow takes for the size counts
     deep = _deep_pixels(file, path) if count == 1 else None

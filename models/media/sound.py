@@ -36,7 +36,7 @@ _LOBES, _ROLLOFF = 6, 0.99
 def fitted(audio: Audio | None, seconds: Fraction, warn: Callable[[str], None]) -> tuple[Tensor, int] | None:
     """Samples [channels, n] and sample rate of a video's audio, with NaN repaired, as long as the video; None without.
 
-    What is longer than the video is cut, what is shorter is followed by silence; by more than a frame it is said.
+    Longer audio is cut, shorter audio is padded with silence; with a warning if by more than a frame.
     """
     if audio is None:
         return None
@@ -83,7 +83,7 @@ class Track:
             codec: Encoder of ffmpeg.
             wave: Samples [channels, n].
             hertz: Their rate; encoders that do not have it get another one.
-            options: Of the encoder.
+            options: Encoder options.
             texts: Tags of the stream.
         """
         self._wave: NDArray[np.float32] = wave.numpy()
@@ -113,7 +113,7 @@ class Track:
 def read_sound(path: str, start: Fraction | None = None) -> Audio | None:
     """The first audio track of a file; None without one. Gaps are filled with silence.
 
-    With ``start``, the time of the first picture: what begins later is led in by silence, what lies before is left out.
+    With ``start``, the time of the first frame: later audio is preceded by silence, earlier audio is cut.
 
     Raises:
         ValueError: the file is damaged, or something else; says which file.

@@ -59,9 +59,9 @@ def write_video(
     Args:
         path: The file to write.
         video: The video.
-        target: In which form.
-        texts: What the container carries, e.g. the graph.
-        warn: Told what is changed: size, transparency, sound.
+        target: Container and codec.
+        texts: Metadata of the container, e.g. the graph.
+        warn: Called for changes of size, alpha and audio.
         options: More for the encoder, in place of the usual: ``crf`` (quality: lower is better), ...
 
     Raises:

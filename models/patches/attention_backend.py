@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class AttentionBackend:
     """A patch of models: attention calls go to this backend if it supports them.
 
-    What the user asks for (``--kernels``, the environment) comes first.
+    The user's choice (``--kernels``, environment) takes precedence.
     """
 
     name: str

@@ -83,9 +83,9 @@ class CachedRun:
         """Whether to reuse this step.
 
         Args:
-            x: The network's input, whole, without what lies beside it.
+            x: The state, without concatenated channels.
             sigma: Its noise level.
-            keys: Of the calls that the step is made of, e.g. the two halves of guidance.
+            keys: Keys of the step's calls, e.g. positive and negative.
         """
         self.steps += 1
         known = self._x is not None and self._x.shape == x.shape and keys == self._before.keys()

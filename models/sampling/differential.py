@@ -24,9 +24,9 @@ class Differential:
         """The mask at each noise level of a run.
 
         Args:
-            sampling: Of the model.
+            sampling: Noise levels of the model.
             levels: The sigmas of the run.
-            mask: 1 is painted in all steps, m in those of the last m of the way (in timesteps).
+            mask: 1 is repainted in all steps, m in the last fraction m of the timesteps.
         """
         last = max(float(levels[-1]), sampling.sigma_min)
         start, end = (float(t) for t in sampling.timestep(torch.tensor([float(levels[0]), last], dtype=torch.float64)))

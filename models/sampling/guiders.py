@@ -1,7 +1,7 @@
 """Guidance: from a model and its conditionings to one denoised prediction, in x0 space.
 
 Classifier-free guidance (Ho and Salimans 2022, arXiv 2207.12598): d = d_neg + cfg (d_pos - d_neg). Positive and
-negative are one call of the model, which batches what can be batched; at cfg 1 the negative is not asked at all.
+negative are batched in one call where possible; at cfg 1 the negative is not evaluated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rectified flow of video and audio with separate schedules in one run (MiniMax-H3).
 
 Both schedules are one grid t in 0..1, shifted by a for the video and by b for the sound: sigma = a t / (1 + (a - 1) t).
-So sigma / (1 - sigma), noise to signal, of the sound is b / a of the video's at each t. A sound that is carried a / b
-times too loud therefore has the video's noise level, and a sampler that knows only that one steps both exactly.
+So the noise-to-signal ratio sigma / (1 - sigma) of the audio is b / a times the video's at each t. Audio scaled by a /
+b has the video's noise level, so a sampler that knows only that level steps both exactly.
 """
 
 from __future__ import annotations

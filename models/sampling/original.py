@@ -1,7 +1,7 @@
 """The latent before noise was added, passed on by runs that leave noise in.
 
-A sampler that goes on with a ``noise_mask`` has to keep the original, and the noise that it is kept with at each level,
-not the noisy latent. A LATENT with noise left in it has therefore ``original``:
+A later run with a ``noise_mask`` must protect the clean original with its initial noise, not the noisy latent. A LATENT
+with noise left in it therefore has ``original``:
 
     {"samples": the latent without noise, "noise": the noise of the first run, "noised": the samples they have led to}
 

@@ -75,8 +75,8 @@ def sample(
 ) -> Generator[SamplerStep, None, Sampled]:
     """Run a sampler; yields after each step.
 
-    No step (fewer than two sigmas): the samples come back as they are and the model is not called. A ``noise_mask``
-    in the LATENT (1 = paint anew) keeps the rest as it is.
+    Without steps (fewer than two sigmas) the samples are returned unchanged. A ``noise_mask`` in the LATENT (1 =
+    repaint) protects the rest.
 
     Raises:
         ValueError: the sigmas do not fall to 0 or above, or the latent is not one of this model's.
@@ -204,8 +204,8 @@ class MaskedDenoiser:
 class KeepingDenoiser:
     """Inpainting for networks with a timestep per token.
 
-    Where the mask is 0 the state is the original without noise, and the network is told so; where it is m, there is m
-    of the noise, and m of the prediction counts.
+    Where the mask is 0, the state is the clean original at timestep 0; where it is m, noise and timestep are scaled by
+    m, and the prediction is blended by m.
     """
 
     def __init__(self, inner: GuidedDenoiser, mask: MaskAt, clean: Tensor) -> None:

@@ -172,7 +172,7 @@ def part_of(sigmas: Tensor, start: int, end: int, *, leave_noise: bool) -> Tenso
     """Steps ``start`` up to ``end`` of a run; empty without any.
 
     Args:
-        sigmas: Of the whole run.
+        sigmas: Sigmas of the whole run.
         start: First step to run, from 0.
         end: The step to stop before; beyond the last is the last.
         leave_noise: Stop at the noise level of ``end``. False: the last step that is run goes to 0 instead.

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 def use_onednn(network: nn.Module) -> None:
     """Run float32 convolutions of a network through oneDNN on the CPU.
 
-    torch takes a slower way of its own for one item of less than 20,480 channels x frames x rows: at 96 channels, 3
-    frames and 60 x 104 pixels it takes four times as long. The results differ by about 1e-6 of the largest.
+    For a single item below 20,480 channels x frames x rows torch uses its own kernel, which takes four times as long
+    at 96 channels, 3 frames and 60 x 104 pixels. Results differ by about 1e-6 of the maximum.
     """
     if not torch.backends.mkldnn.is_available():
         return

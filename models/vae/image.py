@@ -1,7 +1,7 @@
 """The value on a VAE wire: images to latents and back, whole or in tiles.
 
-Latents z [B, C, h, w] are the VAE's own, not yet shifted and scaled; pictures are IMAGE, float32 [B, H, W, 3] in 0..1.
-Each picture of a batch is coded by itself, so it does not depend on the others.
+Latents z [B, C, h, w] are the VAE's own, not shifted and scaled; images are IMAGE, float32 [B, H, W, 3] in 0..1.
+Each image of a batch is processed on its own, so it does not depend on the others.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Vae:
     def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
         """Like :meth:`decode`, as a generator that yields after each image and returns them.
 
-        Of a batch in which some pictures cannot be decoded, the others are kept: the broken ones are NaN, which no
-        node saves, and ``warn`` is told.
+        Images that cannot be decoded become NaN, with a warning; the rest of the batch is kept. No node saves NaN.
         """
 
         def whole(z: Tensor, action: str) -> Iterator[Tensor]:
@@ -61,8 +60,8 @@ class Vae:
     ) -> Generator[StepCount, None, Tensor]:
         """Like :meth:`decode_steps`, in square tiles, for images too large for memory.
 
-        Equal to whole decoding where the decoder sees no farther than a quarter of the overlap: the outer quarter of
-        an overlap is thrown away and the middle half fades from tile to tile, with weights that sum to 1.
+        Equals whole decoding if the decoder's receptive field is at most a quarter of the overlap: the outer quarter of
+        an overlap is discarded, and the middle half is blended with weights that sum to 1.
 
         Args:
             latent: z [B, C, h, w].

@@ -1,8 +1,7 @@
 """The value on a VAE wire for video: a causal autoencoder (AutoencoderKLWan) decoded one latent frame at a time.
 
-The decoder keeps, of each of its convolutions, what the next frame needs; so decoding one latent frame after the other
-is decoding the whole, and memory does not grow with the length. Tiles are tiles of a frame: there are none in time, and
-no seams there.
+The decoder caches the frames that each convolution needs for the next frame, so decoding frame by frame equals decoding
+the whole, in memory independent of the length. Tiles are spatial only: there are no temporal seams.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class VideoVae(Vae):
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
         """Encode a video [frames, H, W, 3] in 0..1 of 4n + 1 frames to a latent [1, C, n + 1, h, w].
 
-        Frames beyond the last 4n + 1 are left out, which is said. The mean of the posterior, not a sample.
+        Frames beyond the last 4n + 1 are dropped with a warning. The mean of the posterior, not a sample.
         """
         step = self.latent.frames
         whole = 1 + (len(image) - 1) // step * step
@@ -53,7 +52,7 @@ class VideoVae(Vae):
     def parts(self, latent: Tensor, warn: Warn = print, tile: int = 0, overlap: int = 0) -> Iterator[Tensor]:
         """Frames [n, H, W, 3] of one latent z [C, T, h, w] as they are decoded: 1, then 4 at a time.
 
-        A result that is not finite in half precision is made again in float32.
+        A non-finite result in half precision is computed again in float32.
         """
         done, action = 0, "decoding"
         if not bool(latent.isfinite().all()):

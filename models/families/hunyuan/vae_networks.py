@@ -29,7 +29,7 @@ def _config_15(pieces: Pieces, base: Config) -> dict[str, Any]:
     levels = count(pieces, r"encoder\.down_blocks\.(\d+)\.")
     widths = [pieces[f"encoder.down_blocks.{i}.resnets.0.conv1.conv.weight"].shape[0] for i in range(levels)]
     down = [pieces.get(f"encoder.down_blocks.{i}.downsamplers.0.conv.conv.weight") for i in range(levels)]
-    # What a level packs into channels: 4 pixels, or 8 of two frames.
+    # A level packs 4 pixels into channels, or 8 of two frames.
     packed = [widths[i + 1] // piece.shape[0] for i, piece in enumerate(down) if piece]
     return dict(base) | {
         "latent_channels": pieces["decoder.conv_in.conv.weight"].shape[1],

@@ -2,8 +2,8 @@
 
 Facts: the configs of hunyuanvideo-community/HunyuanVideo-1.5-Diffusers-480p_t2v and its kin; the recipe equals
 diffusers' HunyuanVideo15Pipeline and HunyuanVideo15ImageToVideoPipeline (tests/video/test_hunyuan_15.py). Text: states
-of Qwen2.5-VL, and of ByT5 for what the prompt has in quotes, both without padding. A picture to begin with comes as
-channels beside the state (its latent, and 1 where a frame is given) and as the states of SigLIP.
+of Qwen2.5-VL, and of ByT5 for quoted text in the prompt, both without padding. A first image comes as channels
+concatenated to the latent (its latent, and 1 for known frames) and as hidden states of SigLIP.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _states(name: str, states: Tensor | None, width: int, like: Tensor) -> Tenso
 def _concat_channels(extras: Mapping[str, Any], x: Tensor) -> Tensor:
     """Channels concatenated to the latent, [1, C + 1, T, H, W]: latents of known frames (else 0), mask (1 = known).
 
-    ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1, T, H, W].
+    ``concat_mask`` is 0 for known frames, as in ComfyUI, [1, 1, T, H, W].
     """
     import torch
 

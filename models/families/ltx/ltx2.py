@@ -1,9 +1,9 @@
 """LTX-2: joint video and audio generation, rectified flow on video tokens and spectrogram tokens.
 
-The latent of both is one row of numbers, [B, 1, N]: the video's [128, T, h, w], then the sound's [8, L, 16], as
-``shapes`` of the LATENT says. Facts: the configs of Lightricks/LTX-2; the recipe equals diffusers' LTX2Pipeline
-(tests/video/test_ltx2.py). Text: what the connectors make of Gemma 3's states, for the video and for the sound, side by
-side. Each token has a noise level of its own.
+The joined latent is flat, [B, 1, N]: video [128, T, h, w], then audio [8, L, 16], with ``shapes`` in the LATENT. Facts:
+the configs of Lightricks/LTX-2; the recipe equals diffusers' LTX2Pipeline (tests/video/test_ltx2.py). Text: what the
+connectors make of Gemma 3's states, for the video and for the sound, side by side. Each token has a noise level of its
+own.
 """
 
 from __future__ import annotations

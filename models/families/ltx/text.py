@@ -33,8 +33,8 @@ class Connectors:
     def __call__(self, states: Tensor) -> Tensor:
         """States [1, T, layers * D] to those for video and audio, concatenated: float32 [1, limit, V + A] on the CPU.
 
-        diffusers pads before the prompt. The padding is masked and the connectors put the prompt first, so padding
-        behind it gives the same.
+        diffusers pads on the left. Padding is masked and the connectors move the prompt to the front, so padding on the
+        right gives the same.
         """
         read = states.unflatten(2, (self.layers, -1)).transpose(2, 3)
         padded = read.new_zeros(1, self.limit, *read.shape[2:])
@@ -53,7 +53,7 @@ def joined_encoder(llm: LLM, connectors: Part, place: Place, names: tuple[str, s
         llm: The language model.
         connectors: In a checkpoint.
         place: Where they compute.
-        names: What the user called the files of both.
+        names: The user's names for both files.
 
     Raises:
         LoadError: they do not fit.

@@ -1,9 +1,8 @@
 """The VAEs of LTX-Video and LTX-2 (AutoencoderKLLTXVideo, AutoencoderKLLTX2Video).
 
-The decoder sees frames before and behind each frame. It works as a stream: each convolution keeps the two frames that
-the next ones need and gives a frame as soon as all that it sees is there. That is the whole decode but for rounding, in
-memory that does not grow with the length, so nothing is cut in time and there are no seams. Latents on the wire are
-normalized.
+The decoder sees past and future frames. It works as a stream: each convolution caches two frames and emits a frame once
+its receptive field is complete. This equals whole decoding up to rounding, in memory independent of the length, without
+temporal tiles and seams. Latents on the wire are normalized.
 """
 
 from __future__ import annotations
@@ -112,10 +111,10 @@ def decoded(decoder: Any, z: Tensor, time: Tensor | None, noise: Noise, causal: 
 
     Args:
         decoder: The network.
-        z: Its latents.
-        time: What it is told, [1], if it wants to be.
-        noise: What its blocks add, if they do.
-        causal: Whether its convolutions see only what is before.
+        z: Latents.
+        time: Timestep [1] of timestep-conditioned decoders, else None.
+        noise: Noise for blocks that inject it.
+        causal: Convolutions see past frames only.
     """
     time = None if time is None else time * decoder.timestep_scale_multiplier
     x = convolved(decoder.conv_in, iter(z.split(1, 2)), causal)

@@ -1,10 +1,9 @@
 """LTX-Video 0.9 to 0.9.8: rectified flow on video latents [B, 128, T, H, W], a token a cell of 32 x 32 pixels.
 
-A cell is 8 frames long, but for the first, which is one. Facts: the configs of Lightricks/LTX-Video and its kin; the
+A latent frame is 8 frames, the first one a single frame. Facts: the configs of Lightricks/LTX-Video and its kin; the
 recipe equals diffusers' LTXPipeline, LTXImageToVideoPipeline and LTXConditionPipeline (tests/video/test_ltx.py). Text:
-the states of T5, whose pads the network does not see. Each token has a noise level of its own, so given frames are told
-by a noise mask. Further frames to be led by (guides) stand behind the video in its latent, with places of their own.
-Latents are normalized by the VAE.
+T5's hidden states with masked padding. The network takes a timestep per token, so known frames are set by a noise mask.
+Guide frames are appended to the video latent with their own positions. Latents are normalized by the VAE.
 """
 
 from __future__ import annotations
@@ -72,9 +71,9 @@ def token_places(x: Tensor, guides: Tensor | None, *, causal: bool) -> Tensor:
     """Position (frame, row, column in pixels) of each token of x [B, C, T, H, W]: float32 [1, 3, T * H * W].
 
     Args:
-        x: The state; behind the video it may hold guides.
-        guides: The places of the guides' tokens, [1, 3, n].
-        causal: Count the first cell as the one frame that it is.
+        x: The state; guides may follow the video.
+        guides: Positions of the guides' tokens, [1, 3, n].
+        causal: The first latent frame is one frame long.
 
     Raises:
         ValueError: the guides are not of this latent.

@@ -1,9 +1,9 @@
 """MiniMax-H3: joint video and stereo audio, rectified flow on one sequence of text, audio and video tokens.
 
-The latent of both is one row of numbers, [B, 1, N]: the video's [24, T, h, w], then the sound's [32, 2, L], as
-``shapes`` of the LATENT says. Sound has noise levels of its own (:mod:`..sampling.joint_flow`). There is no negative:
-guidance is distilled into the network. Facts: diffusers' blocks of MiniMax-H3 (tests/video/test_minimax.py). What is
-given, keyframes and references, is in the sequence at all steps; pictures have a thousandth of noise there.
+The joined latent is flat, [B, 1, N]: video [24, T, h, w], then audio [32, 2, L], with ``shapes`` in the LATENT. Audio
+has its own noise levels (:mod:`..sampling.joint_flow`). There is no negative: guidance is distilled into the network.
+Facts: diffusers' blocks of MiniMax-H3 (tests/video/test_minimax.py). Keyframes and references are in the sequence at
+all steps; images carry 0.1 % noise.
 """
 
 from __future__ import annotations

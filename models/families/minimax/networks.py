@@ -1,7 +1,7 @@
 """MiniMax-H3's networks in files: ComfyUI's single files and diffusers folders.
 
-Facts: diffusers' mapping of the network and its script for the VAEs, and the layout of ComfyUI's files. In those q, k
-and v are one matrix: of the network one after the other, of the VAE head by head. Gates come first, in diffusers last.
+Facts: diffusers' mapping of the network and its script for the VAEs, and the layout of ComfyUI's files. There q, k
+and v are one matrix: stacked in the network, interleaved by head in the VAE. Gates come first, in diffusers last.
 """
 
 from __future__ import annotations

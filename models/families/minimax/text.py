@@ -1,8 +1,8 @@
 """MiniMax-H3's text encoder (Qwen3-VL): encodes a prompt with images, videos and audio.
 
-Before the prompt there is a line for each: ``<Picture 1>: `` and the picture, ``<Audio 1>: `` alone, ``<Video 1>: ``
-and pairs of its frames with their seconds. What the encoder sees of a picture, its first and last mark included, is
-rows of the video to the network; all else is text.
+Each medium has a line before the prompt: ``<Picture 1>: `` with the image, ``<Audio 1>: `` alone, ``<Video 1>: `` with
+pairs of frames and their times in seconds. Vision tokens with their start and end marks are video tokens for the
+network; all others are text.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class MiniMaxVae(VideoVae):
     def encode_condition(self, image: Tensor, warn: Warn = print) -> Tensor:
         """Like :meth:`encode`, for conditioning images: a posterior sample of a fixed seed, rounded to float16.
 
-        That is how the networks were trained, and what diffusers' blocks do.
+        The networks were trained this way, and diffusers' blocks do the same.
         """
         return self._checked(self._encode_given, image.movedim(-1, 0)[None], "encoding", warn)
 

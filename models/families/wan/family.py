@@ -1,9 +1,8 @@
 """Wan 2.1 and 2.2: rectified flow on video latents [B, C, T, H, W] of a causal VAE, a frame and then four a cell.
 
 Facts: the configs of Wan-AI/Wan2.1-T2V-14B-Diffusers and its kin; the recipe equals diffusers' WanPipeline and
-WanImageToVideoPipeline (tests/video/test_wan.py). Text: the states of UMT5, which does not see its padding; beyond the
-prompt they are 0. A picture to begin (and end) with comes as channels beside the state: 4 that say which frames are
-given, then their latent.
+WanImageToVideoPipeline (tests/video/test_wan.py). Text: UMT5's hidden states with masked padding, 0 beyond the prompt.
+First (and last) images are channels concatenated to the latent: 4 mask channels, then their latent.
 """
 
 from __future__ import annotations
@@ -119,8 +118,8 @@ def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
 def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channels: int) -> Tensor:
     """Channels concatenated to the latent, [1, channels, T, H, W], for Wan and its Fun models.
 
-    These are, in this order, the video to follow, which frames are given, and the given frames; 0 where there is none.
-    ``concat_mask`` is 0 where a frame is given, as ComfyUI has it, [1, 1 or 4, T, H, W].
+    In this order: control video, mask of known frames, latents of known frames; 0 where there is none.
+    ``concat_mask`` is 0 for known frames, as in ComfyUI, [1, 1 or 4, T, H, W].
     """
     import torch
 

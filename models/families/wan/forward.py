@@ -1,8 +1,7 @@
 """Wan's forward pass on diffusers' modules, extended by inputs that diffusers' ``forward`` lacks.
 
-That is several videos to follow at once, a picture of reference that stands before the video, a camera that moves, and
-one picture where the network was made for two. Without any of these it is diffusers' pass
-(tests/video/test_wan_vace.py, test_wan_fun.py).
+These are several control videos, a reference image before the video, camera motion, and one image where the network
+takes two. Without them it equals diffusers' pass (tests/video/test_wan_vace.py, test_wan_fun.py).
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ def forward(
 ) -> Tensor:
     """Velocity of the video in the state.
 
-    Several videos are followed as ComfyUI does it: each goes through the blocks of control alone, and what these give
-    for a layer is added to it, each times its strength.
+    Several control videos work as in ComfyUI: each passes the control blocks on its own, and the hints of a layer are
+    added, times their strengths.
 
     Args:
         network: WanTransformer3DModel or WanVACETransformer3DModel.
-        x: State, and what lies beside it, [B, C, T, H, W], of whole tokens.
+        x: State with concatenated channels, [B, C, T, H, W], of whole tokens.
         timestep: [B].
-        text: States [B, L, D].
-        vision: States of CLIP vision [B, N, D]; of one picture where the network knows the places of two, the first's.
-        follow: Clips to follow, each [B, C, T, H, W].
-        strength: Of each of them, [B, videos].
-        reference: A picture's latent [B, C, H, W], which takes the place in time before the video.
-        camera: What the network's ``control_adapter`` makes of how the camera moves, [B, D, T, H, W] in tokens.
+        text: Text states [B, L, D].
+        vision: CLIP vision states [B, N, D]; for networks with positions for two images, one image is the first.
+        follow: Control videos, each [B, C, T, H, W].
+        strength: Their strengths, [B, videos].
+        reference: Latent [B, C, H, W] of a reference image, placed in time before the video.
+        camera: Output of the network's ``control_adapter``, [B, D, T, H, W] in tokens.
     """
     import torch
 

@@ -1,8 +1,8 @@
 """Layers of Wan's Fun models: reference image and camera motion.
 
 Facts: the shapes and names in the files of alibaba-pai/Wan2.2-Fun-A14B-Control and -Control-Camera, and ComfyUI's
-published behaviour. The camera is told as Plücker coordinates (o x d, d) of the ray through each pixel, d its
-direction and o where the camera stands, as in CameraCtrl (arXiv 2404.02101).
+published behaviour. Camera motion is encoded as Plücker coordinates (o x d, d) of the ray through each
+pixel, with direction d and camera position o, as in CameraCtrl (arXiv 2404.02101).
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def camera_rays(
 
     Args:
         pose: One of POSES.
-        width: Of the frames, in pixels.
-        height: Of the frames, in pixels.
+        width: Frame width in pixels.
+        height: Frame height in pixels.
         length: Frames, 4n + 1.
-        speed: Of the way and the turn.
+        speed: Factor of translation and rotation.
         focus: Focal lengths in widths and heights of a picture of 16:9.
         centre: Where the camera looks, in widths and heights.
     """

@@ -1,8 +1,8 @@
 """Wan 2.2's 5B network (TI2V), and VACE, which is controlled by a video.
 
-The 5B model has a VAE of its own, 48 channels of 16 x 16 pixels, and a noise level for each token: given frames are in
-the state as they are. VACE (arXiv 2503.07598) reads, beside the state, a video in two halves, what is kept (inactive)
-and what is painted anew (reactive), and the mask between them, 8 x 8 pixels of it a latent cell.
+The 5B model has its own VAE, 48 channels of 16 x 16 pixels, and takes a timestep per token: known frames are clean in
+the state. VACE (arXiv 2503.07598) also reads a control video in two parts, kept (inactive) and repainted (reactive),
+with the mask between them, 8 x 8 mask pixels per latent cell.
 Facts: the configs of Wan-AI/Wan2.2-TI2V-5B-Diffusers and Wan-AI/Wan2.1-VACE-14B-diffusers; the recipes equal those of
 diffusers' WanPipeline, WanImageToVideoPipeline and WanVACEPipeline (tests/video/test_wan_5b.py, test_wan_vace.py).
 """
