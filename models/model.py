@@ -288,5 +288,5 @@ class Model:
 def _rows(subject: str, tensor: Tensor, count: int) -> Tensor:
     """The tensor with ``count`` rows; a single row is shared."""
     if len(tensor) not in (1, count):
-        raise ValueError(f"{len(tensor)} {subject} for {count} pictures: give one, or one for each")
+        raise ValueError(f"{len(tensor)} {subject} for {count} images: give one, or one for each")
     return tensor.expand(count, *tensor.shape[1:])

@@ -129,7 +129,7 @@ class Rollout:
         entries = denoise.entries
         if len(entries) != 1 or entries[0].area is not None or entries[0].mask is not None or entries[0].controls:
             raise ValueError(
-                "a causal model follows one conditioning of the whole picture: give it cfg 1 and no further "
+                "a causal model takes one conditioning of the whole image: give it cfg 1 and no further "
                 "conditionings, areas or controls"
             )
         _, rows, columns = config.patch_size

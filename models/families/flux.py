@@ -86,7 +86,9 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
     pooled = extras.get("pooled_output")
     if pooled is None:
-        raise ValueError("FLUX needs the pooled vector of a CLIP-L text encoder beside T5's states: use DualCLIPLoader")
+        raise ValueError(
+            "FLUX needs the pooled vector of a CLIP-L text encoder besides T5's states: use DualCLIPLoader"
+        )
     _check_sizes(network.config, text, pooled, x)
     rows, columns = math.ceil(x.shape[-2] / PATCH), math.ceil(x.shape[-1] / PATCH)
     batched = {"encoder_hidden_states": text, "pooled_projections": pooled.to(text)}
@@ -103,7 +105,7 @@ def _check_sizes(config: Any, text: Tensor, pooled: Tensor, x: Tensor) -> None:
         channels = config.in_channels // PATCH**2
         raise ValueError(
             f"this network reads {channels} channels, the latent has {x.shape[1]}; FLUX.1 Fill, Canny and Depth, which "
-            "read a picture beside the latent, are not supported yet"
+            "read an image concatenated to the latent, are not supported yet"
         )
     if (text.shape[-1], pooled.shape[-1]) != (config.joint_attention_dim, config.pooled_projection_dim):
         raise ValueError(
@@ -126,7 +128,7 @@ def prepare_hint(control: Control, x: Tensor) -> Tensor:
     if control.vae is None:
         raise ValueError("a FLUX ControlNet reads its hint through the VAE: connect `vae` of ControlNetApplyAdvanced")
     if getattr(control.net.loaded.network, "union", False):
-        raise ValueError("this is a union ControlNet, which must be told the kind of its hint; not supported yet")
+        raise ValueError("this is a union ControlNet, which needs the type of its hint; not supported yet")
     sides = [math.ceil(side / PATCH) * PATCH for side in x.shape[-2:]]
     return pack(control.vae.latent.process_in(control.encoded(*sides)))
 

@@ -202,7 +202,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     """
     config, pooled = network.config, extras.get("pooled_output")
     if pooled is None:
-        raise ValueError("SDXL needs the vector of CLIP-G beside the states: use DualCLIPLoader, type sdxl")
+        raise ValueError("SDXL needs CLIP-G's pooled vector besides the states: use DualCLIPLoader, type sdxl")
     if text.shape[-1] != config.cross_attention_dim:
         raise ValueError(
             f"the text has {text.shape[-1]} numbers a token, this network reads {config.cross_attention_dim}: are "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .model_sampling import ModelSampling
 
 OPTIONAL = {
-    "concat_latent_image": "picture beside the latent (InpaintModelConditioning, InstructPixToPixConditioning)",
+    "concat_latent_image": "image concatenated to the latent (InpaintModelConditioning, InstructPixToPixConditioning)",
     "reference_latents": "reference latents (ReferenceLatent)",
 }
 """Optional latents of a CONDITIONING item, and how messages call them."""
@@ -65,7 +65,7 @@ class Guider:
         warnings += [f"{family.title} reads no {OPTIONAL[n]}: it changes nothing" for n in sorted(there - family.reads)]
         if self.guided and self.model.recommended.get("cfg") == 1:
             warnings.append(
-                f"this model is made for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the picture"
+                f"this model is distilled for cfg 1: cfg {self.cfg:g} doubles the work and is likely to harm the image"
             )
         return warnings
 

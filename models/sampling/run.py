@@ -89,7 +89,7 @@ def sample(
         raise ValueError(f"sigmas must fall strictly and end at 0 or above; got {_short(levels)}")
     if guider.model.begins_with is not None and not sampler.blockwise:
         raise ValueError(
-            f"the video is to begin with a picture (ARVideoI2V), which {sampler.name} cannot do: use the "
+            f"the video starts from an image (ARVideoI2V), which {sampler.name} cannot do: use the "
             "sampler of SamplerARVideo"
         )
     if guider.model.step_cache and sampler.blockwise:

@@ -102,7 +102,7 @@ class Vae:
             raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
         for loaded in self._precisions():
             if loaded is not self.loaded:
-                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
+                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; computed again in float32")
             with torch.autocast(loaded.device.type, enabled=False), loaded.resident() as network:
                 result = code(network, loaded.inputs(x)).float().cpu()
             if bool(result.isfinite().all()):
@@ -136,7 +136,7 @@ def _each(
     broken: list[NotFinite] = []
     for i, z in enumerate(latent):
         try:
-            for done, picture in enumerate(code(z[None], f"decoding picture {i + 1}"), i * parts + 1):
+            for done, picture in enumerate(code(z[None], f"decoding image {i + 1}"), i * parts + 1):
                 pictures[i] = picture
                 yield done, len(latent) * parts
         except NotFinite as error:
@@ -159,6 +159,6 @@ def fit_to_grid(image: Tensor, cell: int) -> Tensor:
     """
     h, w = image.shape[1:3]
     if h < cell or w < cell:
-        raise ValueError(f"a picture of {w}x{h} pixels is smaller than one latent cell of {cell}x{cell}")
+        raise ValueError(f"an image of {w}x{h} pixels is smaller than one latent cell of {cell}x{cell}")
     top, left = h % cell // 2, w % cell // 2
     return image[:, top : top + h // cell * cell, left : left + w // cell * cell]

@@ -59,7 +59,7 @@ class VideoVae(Vae):
             raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
         for loaded in self._precisions():
             if loaded is not self.loaded:
-                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; made again in float32")
+                warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; computed again in float32")
             whole = True
             with loaded.resident() as network:
                 for number, part in enumerate(self._stream(network, loaded.inputs(latent[None]), tile, overlap)):

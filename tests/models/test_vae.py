@@ -75,7 +75,7 @@ def test_overflow_is_made_again_in_float32() -> None:
     z = torch.stack([torch.full((4, 4, 4), 2.0), torch.full((4, 4, 4), 1e-3)])
     half = vae(torch.float16, gain=60000.0)
     picture = half.decode(z, said.append)
-    assert said == ["decoding picture 1 in float16 overflows; made again in float32"]
+    assert said == ["decoding image 1 in float16 overflows; computed again in float32"]
     assert (picture - vae().decode(z)).abs().max() < 2e-3
     assert next(half.loaded.network.parameters()).dtype == torch.float16  # the value itself is not changed
 
@@ -106,7 +106,7 @@ def test_the_good_pictures_of_a_batch_are_kept(tiled: bool) -> None:
     own = vae()
     pictures = finish(own.decode_tiled_steps(z, 8, 2, said.append) if tiled else own.decode_steps(z, said.append))
     assert (pictures[[0, 2]] - clean[[0, 2]]).abs().max() < 1e-5
-    assert bool(pictures[1].isnan().all()) and len(said) == 1 and said[0].startswith("decoding picture 2")
+    assert bool(pictures[1].isnan().all()) and len(said) == 1 and said[0].startswith("decoding image 2")
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 8, 8), (1, 4, 2, 8, 8), (4, 8, 8)])

@@ -78,7 +78,7 @@ def test_at_cfg_1_the_negative_costs_nothing(toy: Any, says: Says) -> None:
 
 def test_a_distilled_model_with_cfg_is_doubted_aloud(toy: Any, says: Says) -> None:
     toy.recommended = {"cfg": 1.0}
-    assert "made for cfg 1" in Guider(toy, says(1.0), says(0.0), 3.0).warnings()[0]
+    assert "distilled for cfg 1" in Guider(toy, says(1.0), says(0.0), 3.0).warnings()[0]
     assert Guider(toy, says(1.0), says(0.0), 1.0).warnings() == []
 
 

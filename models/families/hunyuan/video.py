@@ -49,7 +49,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     if pooled is None:
         raise ValueError("HunyuanVideo needs the pooled vector of a CLIP-L text encoder too: use DualCLIPLoader")
     if config.in_channels != x.shape[1] or config.image_condition_type:
-        raise ValueError("this network begins with a given picture (HunyuanVideo image to video); not supported yet")
+        raise ValueError("this is HunyuanVideo image to video; not supported yet")
     check_text(text, config.text_embed_dim)
     if pooled.shape[-1] != config.pooled_projection_dim:
         raise ValueError(

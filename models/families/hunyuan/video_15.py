@@ -52,8 +52,8 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
         raise ValueError("this network is a super-resolution or few-step model of HunyuanVideo 1.5; not supported yet")
     if config.in_channels != 2 * x.shape[1] + 1:
         raise ValueError(
-            f"this network reads {config.in_channels} channels, which is no latent of {x.shape[1]} with a picture and "
-            "a mask beside it: is this its own VAE's latent (EmptyHunyuanVideo15Latent)?"
+            f"this network reads {config.in_channels} channels, which is no latent of {x.shape[1]} with an image and "
+            "a mask concatenated: is this its own VAE's latent (EmptyHunyuanVideo15Latent)?"
         )
     video.check_text(text, config.text_embed_dim)
     glyphs = extras.get("conditioning_byt5small")
@@ -90,7 +90,7 @@ def _concat_channels(extras: Mapping[str, Any], x: Tensor) -> Tensor:
         return x.new_zeros(1, x.shape[1] + 1, *shape)
     if image.shape[1:] != (x.shape[1], *shape):
         raise ValueError(
-            f"the pictures to begin with are a latent {list(image.shape[1:])}, the video is {[x.shape[1], *shape]}: "
+            f"the first images are a latent {list(image.shape[1:])}, the video is {[x.shape[1], *shape]}: "
             "make both with the same node"
         )
     known = x.new_ones(1, 1, *shape) if mask is None else (1 - mask).expand(-1, 1, *shape).to(x)

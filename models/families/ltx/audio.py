@@ -113,21 +113,21 @@ class AudioVae(Vae):
         return logs
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        raise ValueError("this VAE is of sound, not of pictures")
+        raise ValueError("this is an audio VAE: it encodes no images")
 
     def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
-        raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
+        raise ValueError("this is an audio VAE: use LTXVAudioVAEDecode")
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
     ) -> Generator[StepCount, None, Tensor]:
-        raise ValueError("this VAE is of sound: use LTXVAudioVAEDecode")
+        raise ValueError("this is an audio VAE: use LTXVAudioVAEDecode")
 
 
 def sounding(vae: Any) -> AudioVae:
     """The VAE if it is an audio VAE, else a ValueError."""
     if not isinstance(vae, AudioVae):
-        raise ValueError("this VAE is of pictures: connect LTXVAudioVAELoader")
+        raise ValueError("this is an image VAE: connect LTXVAudioVAELoader")
     return vae
 
 

@@ -66,7 +66,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
 
     shapes, config = extras.get("latent_shapes"), network.config
     if shapes is None:
-        raise ValueError("LTX-2 makes picture and sound together: join their latents with LTXVConcatAVLatent")
+        raise ValueError("LTX-2 generates video and audio together: join their latents with LTXVConcatAVLatent")
     own = (config.in_channels, config.audio_in_channels)
     if (shapes[0][0], shapes[1][0] * shapes[1][2]) != own:
         raise ValueError(f"this network reads videos of {own[0]} channels and sound of {own[1]}, not {list(shapes)}")

@@ -43,7 +43,7 @@ def prepare(network: Any, text: Tensor, extras: Mapping[str, Any], x: Tensor) ->
     shapes, config = extras.get("latent_shapes"), network.config
     if shapes is None:
         raise ValueError(
-            "MiniMax-H3 makes picture and sound together: take the latent of MiniMaxH3ImageToVideo or "
+            "MiniMax-H3 generates video and audio together: use the latent of MiniMaxH3ImageToVideo or "
             "EmptyMiniMaxH3LatentAV"
         )
     video, sound = shapes

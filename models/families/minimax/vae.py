@@ -162,12 +162,12 @@ class MiniMaxSoundVae(Vae):
         return wave.movedim(1, 0)
 
     def encode(self, image: Tensor, warn: Warn = print) -> Tensor:
-        raise ValueError("this VAE is of sound, not of pictures")
+        raise ValueError("this is an audio VAE: it encodes no images")
 
     def decode_steps(self, latent: Tensor, warn: Warn = print) -> Generator[StepCount, None, Tensor]:
-        raise ValueError("this VAE is of sound: use VAEDecodeAudio")
+        raise ValueError("this is an audio VAE: use VAEDecodeAudio")
 
     def decode_tiled_steps(
         self, latent: Tensor, tile: int, overlap: int, warn: Warn = print
     ) -> Generator[StepCount, None, Tensor]:
-        raise ValueError("this VAE is of sound: use VAEDecodeAudio")
+        raise ValueError("this is an audio VAE: use VAEDecodeAudio")

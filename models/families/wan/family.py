@@ -96,8 +96,8 @@ def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
 
     if vision is None:
         raise ValueError(
-            "this network reads what a CLIP vision model sees in the first picture: connect CLIPVisionEncode to "
-            "clip_vision_output (of WanFirstLastFrameToVideo: one for each picture)"
+            "this network reads CLIP vision states of the first image: connect CLIPVisionEncode to "
+            "clip_vision_output (of WanFirstLastFrameToVideo: one for each image)"
         )
     states = vision.penultimate.to(text)
     if states.shape[-1] != config.image_dim:
@@ -107,8 +107,8 @@ def _vision_states(config: Any, text: Tensor, vision: Any) -> dict[str, Tensor]:
         )
     if config.pos_embed_seq_len not in (None, states.shape[1], 2 * states.shape[1]):
         raise ValueError(
-            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last picture, or "
-            f"half as many of one, there are {states.shape[1]}: connect a CLIPVisionEncode for each picture to "
+            f"this network reads CLIP vision's {config.pos_embed_seq_len} tokens of a first and a last image, or "
+            f"half as many of one, there are {states.shape[1]}: connect a CLIPVisionEncode for each image to "
             "WanFirstLastFrameToVideo"
         )
     padded = F.pad(text, (0, 0, 0, TEXT_TOKENS - text.shape[1]))
@@ -132,7 +132,7 @@ def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channel
     if hasattr(network, "control_adapter"):
         layouts[c] = ("concat_latent_image",)
     if channels not in layouts:
-        raise ValueError(f"this network reads {channels} channels beside a latent of {c}; not supported yet")
+        raise ValueError(f"this network reads {channels} channels concatenated to a latent of {c}; not supported yet")
     layout = layouts[channels]
     if extras.get("control_latent") is not None and "control_latent" not in layout:
         raise ValueError("this network follows no video (control_video is for Wan's Fun Control models)")
@@ -147,7 +147,7 @@ def _concat_channels(network: Any, extras: Mapping[str, Any], x: Tensor, channel
         parts.append(part.to(x))
     for name, part in zip(layout, parts, strict=True):
         if part.shape[2:] != x.shape[2:] or (name != "mask" and part.shape[1] != c):
-            subject = "video to follow is" if name == "control_latent" else "pictures to begin with are"
+            subject = "video to follow is" if name == "control_latent" else "first images are"
             raise ValueError(
                 f"the {subject} a latent {list(part.shape[1:])}, the video is {list(x.shape[1:])}: make both with the "
                 "same node"
@@ -163,10 +163,10 @@ def _of_fun_models(network: Any, extras: Mapping[str, Any], x: Tensor, text: Ten
     batched = {}
     if (picture := extras.get("reference_latent")) is not None:
         if not hasattr(network, "ref_conv"):
-            raise ValueError("this network reads no picture of reference: leave ref_image unconnected")
+            raise ValueError("this network reads no reference image: leave ref_image unconnected")
         if picture.shape[1] != x.shape[1] or picture.shape[3:] != x.shape[3:]:
             raise ValueError(
-                f"the picture of reference is a latent {list(picture.shape[1:])}, the video is {list(x.shape[1:])}: "
+                f"the reference image is a latent {list(picture.shape[1:])}, the video is {list(x.shape[1:])}: "
                 "make both with the same node"
             )
         batched["reference"] = padded(network, picture)[:, :, 0].to(text)
@@ -196,7 +196,7 @@ def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: M
     one_of_two = places and vision is not None and vision.shape[1] < places
     if one_of_two or "reference" in arguments or "camera" in arguments:
         if timestep.ndim > 1:
-            raise ValueError("a picture of reference and frames that are kept (noise_mask) cannot be used together")
+            raise ValueError("a reference image and a noise_mask cannot be used together")
         out = forward(
             network,
             state,
