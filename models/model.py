@@ -169,7 +169,7 @@ class Model:
             expected, actual = self.family.title, control.net.family.title
             raise ValueError(f"ControlNet {control.net.loaded.name} is for {actual}, the model is {expected}")
         assert self.family.prepare_hint  # a family without has no ControlNets
-        hint = control.net.loaded.inputs(_rows("hint pictures", self.family.prepare_hint(control, x), len(x)))
+        hint = control.net.loaded.inputs(_rows("hint images", self.family.prepare_hint(control, x), len(x)))
         start, end = self._sigma(control.start_percent), self._sigma(control.end_percent)
         return PreparedControl(control.net, hint, control.strength, start, end)
 

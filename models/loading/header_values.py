@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -67,6 +68,21 @@ class Header:
     metadata: Mapping[str, Any]
     """Strings in safetensors; in GGUF also numbers and lists."""
     form: str = "safetensors"
+
+
+def json_object(text: str | bytes, source: str) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        LoadError: the text is not one; names the source.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as e:
+        raise LoadError(f"{source} is no JSON: {e}") from e
+    if not isinstance(value, dict):
+        raise LoadError(f"{source} is no JSON object")
+    return value
 
 
 def is_shape(shape: Sequence[int]) -> bool:

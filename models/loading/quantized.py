@@ -12,13 +12,12 @@ A scale that is missing, or a layout that is not known, is an error: its values 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
-from .header_values import Header, LoadError
+from .header_values import Header, LoadError, json_object
 from .pieces import Piece
 
 _FORMATS: Final = {
@@ -88,7 +87,9 @@ def _from_metadata(header: Header, pieces: Mapping[str, Piece]) -> dict[str, Any
     if _METADATA not in header.metadata:
         return {}
     notes = {}
-    for name, note in (_json(header, _METADATA, header.metadata[_METADATA]).get("layers") or {}).items():
+    for name, note in (
+        json_object(header.metadata[_METADATA], f"{header.path}: `{_METADATA}`").get("layers") or {}
+    ).items():
         meant = [n for n in pieces if n == f"{name}.weight"] or [n for n in pieces if n.endswith(f".{name}.weight")]
         if len(meant) != 1:
             raise LoadError(f"{header.path}: its metadata says how `{name}` is quantized, which it does not hold")
@@ -106,18 +107,8 @@ def _from_notes(header: Header, left: dict[str, Piece]) -> dict[str, Any]:
             if note.dtype != "U8" or prod(note.shape) > _MOST_NOTE:
                 raise LoadError(f"{header.path}: `{name}` is no JSON text in bytes")
             file.seek(note.begin)
-            notes[name.removesuffix(f".{_NOTE}")] = _json(header, name, file.read(prod(note.shape)))
+            notes[name.removesuffix(f".{_NOTE}")] = json_object(file.read(prod(note.shape)), f"{header.path}: `{name}`")
     return notes
-
-
-def _json(header: Header, name: str, text: str | bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as e:
-        raise LoadError(f"{header.path}: `{name}` is no JSON: {e}") from e
-    if not isinstance(value, dict):
-        raise LoadError(f"{header.path}: `{name}` is no JSON object")
-    return value
 
 
 def _apply(header: Header, left: dict[str, Piece], layer: str, note: Mapping[str, Any]) -> None:

@@ -90,7 +90,7 @@ def test_float32_inside_autocast_stays_float32() -> None:
 def test_broken_input_and_broken_weights_are_errors() -> None:
     z = torch.zeros(1, 4, 2, 2)
     z[0, 0, 0, 0] = torch.nan
-    with pytest.raises(ValueError, match=r"picture 1: the input holds NaN.*before the VAE"):
+    with pytest.raises(ValueError, match=r"image 1: the input holds NaN.*before the VAE"):
         vae().decode(z)
     broken = vae()
     broken.loaded.network.conv.weight.data[0] = torch.inf

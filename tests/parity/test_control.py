@@ -113,7 +113,7 @@ def test_hints_of_a_batch(load: Any, net: ControlNet) -> None:
         assert (together[i] - run(hints[i : i + 1], slice(i, i + 1))[0]).abs().max() < 1e-5
     shared = run(hints[1:2], slice(0, 3))
     assert (shared[2] - run(hints[1:2], slice(2, 3))[0]).abs().max() < 1e-5
-    with pytest.raises(ValueError, match=r"2 hint pictures for 3 pictures"):
+    with pytest.raises(ValueError, match=r"2 hint images for 3 images"):
         run(hints[:2], slice(0, 3))
 
 

@@ -129,7 +129,7 @@ def test_odd_latents(load: Any) -> None:
 
 def test_text_and_picture_numbers_must_agree(load: Any) -> None:
     ours = load("schnell")
-    with pytest.raises(ValueError, match=r"2 text for 3 pictures"):
+    with pytest.raises(ValueError, match=r"2 text for 3 images"):
         ours.run(ours.encode(PROMPTS), noise_for(3, SIZES[0]))
 
 

@@ -190,5 +190,5 @@ def test_what_does_not_fit_is_said(load: Any, hunyuan: Path) -> None:
         model.prepare([[states, {}]], noise())
     with pytest.raises(ValueError, match="the pooled vector has 8 numbers, this network reads 64"):
         model.prepare([[states, {"pooled_output": torch.zeros(1, 8)}]], noise())
-    with pytest.raises(ValueError, match="begins with a given picture"):
+    with pytest.raises(ValueError, match="HunyuanVideo image to video"):
         model.prepare([[states, extras]], torch.zeros(1, 33, 1, 4, 4))

@@ -431,7 +431,7 @@ def test_what_does_not_fit(loaded: Any, context: Context) -> None:
     assert context.warnings == ["22 frames: MiniMax-H3 was trained on videos of 124 to 362 frames (5 to 15 seconds)"]
     text = torch.zeros(1, 4, minimax_tiny.TEXT)
     told = {"latent_shapes": latent["shapes"]}
-    with pytest.raises(ValueError, match="take the latent of MiniMaxH3ImageToVideo"):
+    with pytest.raises(ValueError, match="use the latent of MiniMaxH3ImageToVideo"):
         model.prepare([[text, {}]], latent["samples"])
     with pytest.raises(ValueError, match=r"this latent is \[16, 7, 4, 4\]"):
         model.prepare([[text, {"latent_shapes": ((16, 7, 4, 4), latent["shapes"][1])}]], latent["samples"])

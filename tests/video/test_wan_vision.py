@@ -170,7 +170,7 @@ def test_what_is_seen_must_fit(load: Any, wan: Path, i2v: Path, flf: Path, conte
     with pytest.raises(ValueError, match="connect CLIPVisionEncode"):
         model.prepare(begun(), noise(5))
     fewer = VisionStates(seen.last[:, :5], seen.penultimate[:, :5])
-    with pytest.raises(ValueError, match=r"34 tokens of a first and a last picture, .* there are 5: connect"):
+    with pytest.raises(ValueError, match=r"34 tokens of a first and a last image, .* there are 5: connect"):
         load(flf)[0].prepare(begun(clip_vision_output=fewer), noise(5))
     with pytest.raises(ValueError, match="leave clip_vision_output unconnected"):
         load(wan)[0].prepare(begun(clip_vision_output=seen), noise(5))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...family import Config, FileLayout, LatentFormat, Network, Pieces
-from ...loading.names import Renaming, present
+from ...loading.names import Renaming, count, present
 from ...loading.pieces import Piece
 
 CELL, FRAMES, CHANNELS = 32, 8, 128
@@ -89,18 +89,13 @@ def vae_config(pieces: Pieces, base: Config) -> dict[str, Any]:
     )
 
 
-def _count(pieces: Pieces, prefix: str) -> int:
-    """Number of numbered children below a name."""
-    return 1 + max((int(n[len(prefix) :].split(".")[0]) for n in pieces if n.startswith(prefix)), default=-1)
-
-
 _STRIDES = {4: ("spatial", (1, 2)), 2: ("temporal", (2, 1)), 8: ("spatiotemporal", (2, 2))}
 """0.9.5's downsamplers by channel factor: kind, and stride in time and space."""
 
 
 def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int]]]:
     """Encoder config, and the strides of its downsamplers in time and space."""
-    levels = [f"encoder.down_blocks.{i}" for i in range(_count(pieces, "encoder.down_blocks."))]
+    levels = [f"encoder.down_blocks.{i}" for i in range(count(pieces, r"encoder\.down_blocks\.(\d+)\."))]
     wide = [pieces[f"{level}.resnets.0.conv1.conv.weight"].shape[1] for level in levels]
     middle = pieces["encoder.mid_block.resnets.0.conv1.conv.weight"].shape[1]
     kinds, strides, scaling = [], [], []
@@ -119,8 +114,8 @@ def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int
         "downsample_type": kinds,
         "spatio_temporal_scaling": scaling,
         "layers_per_block": [
-            *(_count(pieces, f"{level}.resnets.") for level in levels),
-            _count(pieces, "encoder.mid_block.resnets."),
+            *(count(pieces, rf"{level}\.resnets\.(\d+)\.") for level in levels),
+            count(pieces, r"encoder\.mid_block\.resnets\.(\d+)\."),
         ],
     }
     return config, strides
@@ -128,7 +123,7 @@ def _encoder_config(pieces: Pieces) -> tuple[dict[str, Any], list[tuple[int, int
 
 def _decoder_config(pieces: Pieces) -> dict[str, Any]:
     """Decoder config; diffusers lists its levels from last to first."""
-    levels = [f"decoder.up_blocks.{i}" for i in range(_count(pieces, "decoder.up_blocks."))]
+    levels = [f"decoder.up_blocks.{i}" for i in range(count(pieces, r"decoder\.up_blocks\.(\d+)\."))]
     widths, factors, scaling = [], [], []
     for level in levels:
         width = pieces[f"{level}.resnets.0.conv1.conv.weight"].shape[1]
@@ -140,7 +135,7 @@ def _decoder_config(pieces: Pieces) -> dict[str, Any]:
     return {
         "decoder_block_out_channels": widths[::-1],
         "decoder_spatio_temporal_scaling": scaling[::-1],
-        "decoder_layers_per_block": [_count(pieces, f"{g}.resnets.") for g in groups][::-1],
+        "decoder_layers_per_block": [count(pieces, rf"{g}\.resnets\.(\d+)\.") for g in groups][::-1],
         "decoder_inject_noise": [f"{g}.resnets.0.per_channel_scale1" in pieces for g in groups][::-1],
         "upsample_factor": factors[::-1],
         "upsample_residual": [f > 1 for f in factors][::-1],
@@ -151,7 +146,7 @@ def _decoder_config(pieces: Pieces) -> dict[str, Any]:
 def upsample_types(pieces: Pieces) -> list[str]:
     """Upsampling type of each decoder level, from first to last."""
     types = []
-    for level in (f"decoder.up_blocks.{i}" for i in range(_count(pieces, "decoder.up_blocks."))):
+    for level in (f"decoder.up_blocks.{i}" for i in range(count(pieces, r"decoder\.up_blocks\.(\d+)\."))):
         up = pieces[f"{level}.upsamplers.0.conv.conv.weight"].shape
         width = pieces[f"{level}.resnets.0.conv1.conv.weight"].shape[1]
         types.append(_STRIDES[up[0] // width][0])
