@@ -81,7 +81,10 @@ def _node(spec: NodeSpec) -> dict[str, Any]:
     inputs: dict[str, Any] = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {port.name: _input(port) for port in spec.inputs.values()},
+        "properties": {
+            **{port.name: _input(port) for port in spec.inputs.values()},
+            **{p.formerly.name: {**_input(p), "deprecated": True} for p in spec.inputs.values() if p.formerly},
+        },
     }
     gives = ", ".join(n if n == p.type else f"{n}: {p.type}" for n, p in spec.outputs.items())
     text = spec.doc.split("\nArgs:")[0].strip()
