@@ -42,8 +42,8 @@ def _read(path: Path, size: int, _changed: int) -> Header:
             return read_gguf(path)
         length = int.from_bytes(start, "little")
         if size < 8 or length > min(HEADER_BYTES, size - 8):
-            if what := no_weights(path):
-                raise LoadError(f"{path} {what}")
+            if why := no_weights(path):
+                raise LoadError(f"{path} {why}")
             raise DamagedFile(f"{path} is no safetensors file, or it is cut off")
         raw = file.read(length)
     try:

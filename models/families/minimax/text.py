@@ -46,17 +46,17 @@ def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list
     if clip.family.id != "minimax_h3" or encoder is None:
         raise ValueError(f"{clip.name} is no text encoder of MiniMax-H3: load it with CLIPLoader, type minimax")
     tokens = clip.tokenize(prompt)
-    seen = [one for one in shown if one.kind == "Picture" or one.frames is not None]
+    visible = [medium for medium in shown if medium.kind == "Picture" or medium.frames is not None]
     if not shown:
         return clip.encode(tokens)
     line = _Line(encoder)
-    for one in shown:
-        line.add(one)
+    for medium in shown:
+        line.add(medium)
     [own] = tokens.values()
     line.text(own.ids)
     ids = torch.tensor([line.ids], device=encoder.loaded.device)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    if seen:
+    if visible:
         inputs |= {k: v.to(ids.device) for k, v in line.pixels().items()}
         inputs["mm_token_type_ids"] = torch.tensor([line.types], device=ids.device)
     with encoder.running() as network:
@@ -81,21 +81,21 @@ class _Line:
         self.kinds += [TEXT] * len(ids)
         self.types += [0] * len(ids)
 
-    def add(self, one: Shown) -> None:
+    def add(self, medium: Shown) -> None:
         """Append the line of one medium."""
-        self._counts[one.kind] = self._counts.get(one.kind, 0) + 1
-        self._written(f"<{one.kind} {self._counts[one.kind]}>: ")
-        if one.frames is None:
+        self._counts[medium.kind] = self._counts.get(medium.kind, 0) + 1
+        self._written(f"<{medium.kind} {self._counts[medium.kind]}>: ")
+        if medium.frames is None:
             return
-        if one.kind == "Picture":
-            self._seen(one.frames[:1], "image", 1)
+        if medium.kind == "Picture":
+            self._add_frames(medium.frames[:1], "image", 1)
             return
-        frames = one.frames[:: 24 // RATE]
+        frames = medium.frames[:: 24 // RATE]
         times = [i / RATE for i in range(len(frames))]
         if len(frames) % 2:  # the tower reads two at a time
             frames, times = torch.cat([frames, frames[-1:]]), [*times, times[-1]]
         pairs = [(a + b) / 2 for a, b in list(pairwise(times))[::2]]
-        self._seen(frames, "video", 2, [f"<{time:.1f} seconds>" for time in pairs])
+        self._add_frames(frames, "video", 2, [f"<{time:.1f} seconds>" for time in pairs])
 
     def pixels(self) -> Mapping[str, Tensor]:
         """Input of the vision tower: patches of all media."""
@@ -105,7 +105,7 @@ class _Line:
         assert self._llm.tokenizer is not None
         self.text(self._llm.tokenizer.encode(text, control=True))
 
-    def _seen(self, frames: Tensor, kind: str, type: int, before: Sequence[str] = ("",)) -> None:
+    def _add_frames(self, frames: Tensor, kind: str, type: int, before: Sequence[str] = ("",)) -> None:
         vision, tokenizer = check_sight(self._llm), self._llm.tokenizer
         assert tokenizer is not None
         config = vision.config
