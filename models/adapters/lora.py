@@ -30,7 +30,7 @@ from .lora_targets import LoraTarget, embeddings, parameters, targets
 if TYPE_CHECKING:
     from pipegraph.models.family import Family
 
-_KEPT = 4
+_CACHED = 4
 """Number of LoRA combinations whose side paths are cached per network."""
 _SHOWN = 5
 _ROWS = 4096
@@ -360,7 +360,7 @@ def _combined(network: nn.Module, loras: tuple[tuple[Lora, float], ...]) -> dict
             for layer, factors in lora.layers.items():
                 parts.setdefault(layer, []).append((factors, strength))
         paths = {network.get_submodule(name): _low_rank(network.get_submodule(name), f) for name, f in parts.items()}
-        while len(cache) >= _KEPT:
+        while len(cache) >= _CACHED:
             cache.pop(next(iter(cache)), None)
         cache[key] = paths
         return paths

@@ -41,7 +41,7 @@ class Memory:
         self.behind = 0
         """Latent frames cached so far, including evicted ones."""
         self._rows, self._columns, self._head = rows, columns, network.config.attention_head_dim
-        self._room, self._chunk, self._sink, self._kept = frames, chunk, sink, 0
+        self._room, self._chunk, self._sink, self._cached_frames = frames, chunk, sink, 0
         self._pictures: dict[Any, tuple[Tensor, Tensor]] = {}
         self._texts: dict[Any, tuple[Tensor, Tensor]] = {}
         self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
@@ -53,17 +53,17 @@ class Memory:
     def keep(self, frames: int) -> None:
         """Keep the keys and values of the last call for this many latent frames; evict what no longer fits."""
         self.behind += frames
-        self._kept += frames
+        self._cached_frames += frames
         self._turns.clear()
-        lost = self._kept + self._chunk - self._room
+        lost = self._cached_frames + self._chunk - self._room
         if lost <= 0:
             return
         tokens = self._rows * self._columns
-        start, filled = self._sink * tokens, (self._kept - lost) * tokens
+        start, filled = self._sink * tokens, (self._cached_frames - lost) * tokens
         for pair in self._pictures.values():
             for store in pair:
-                store[:, start:filled] = store[:, start + lost * tokens : self._kept * tokens].clone()
-        self._kept -= lost
+                store[:, start:filled] = store[:, start + lost * tokens : self._cached_frames * tokens].clone()
+        self._cached_frames -= lost
 
     @property
     def bytes(self) -> int:
@@ -76,7 +76,7 @@ class Memory:
         if layer not in self._pictures:
             shape = (key.shape[0], self._room * tokens, key.shape[1], key.shape[3])
             self._pictures[layer] = key.new_empty(shape), value.new_empty(shape)
-        start = self._kept * tokens
+        start = self._cached_frames * tokens
         end = start + key.shape[2]
         both = []
         for store, new in zip(self._pictures[layer], (key, value), strict=True):

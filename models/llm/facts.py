@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class LayerKind(NamedTuple):
-    """What a layer of a text model keeps."""
+    """What a layer of a text model caches."""
 
     kind: str
-    """In transformers' words."""
+    """transformers' layer type."""
     window: int | None
     states: int
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a graph may want to know about a model without looking into the network."""
+    """Sizes and properties of a language model."""
 
     layers: int
     kv_heads: int
@@ -34,15 +34,15 @@ class Facts:
     stop_ids: frozenset[int]
     """Ids that end a reply: the tokenizer's, the configuration's and the generation configuration's together."""
     kv_bytes_per_token: int
-    """Of one sequence in the native dtype, beyond windows and without states of fixed size."""
+    """For one sequence in the native dtype, windows ignored; without states of fixed size."""
     kv_bytes_per_layer: int
-    """The same of one layer that keeps keys and values."""
+    """The same for one attention layer."""
     long_positions: bool
-    """Whether all positions are coded in another way in long prompts (``dynamic`` and ``longrope``)."""
+    """Whether RoPE depends on the length of the prompt (``dynamic`` and ``longrope``)."""
     kinds: tuple[LayerKind, ...]
-    """Of each layer that may keep something."""
+    """Layer types, in order."""
     croppable: bool
-    """Whether tokens can be taken back from a cache; states of state-space and linear attention layers cannot."""
+    """Whether tokens can be cropped from a cache; not with state-space and linear attention layers."""
 
 
 def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> Facts:
@@ -72,12 +72,12 @@ def read_facts(network: PreTrainedModel, tokenizer: Tokenizer | None = None) -> 
 
 
 def long_positions(config: Any) -> bool:
-    """Whether all positions are coded in another way in long prompts."""
+    """Whether RoPE depends on the length of the prompt."""
     return (getattr(config, "rope_parameters", None) or {}).get("rope_type") in ("dynamic", "longrope")
 
 
 def layer_kinds(config: Any) -> tuple[LayerKind, ...]:
-    """What each layer of a text model keeps."""
+    """What each layer of a text model caches."""
     from transformers.cache_utils import get_layer_types_and_kwargs
 
     kinds, settings = get_layer_types_and_kwargs(config)
@@ -88,11 +88,11 @@ def layer_kinds(config: Any) -> tuple[LayerKind, ...]:
 
 
 def _stop_ids(network: PreTrainedModel, tokenizer: Tokenizer | None) -> frozenset[int]:
-    found: set[int] = set(getattr(tokenizer, "stop_ids", ()) or ())
+    ids: set[int] = set(getattr(tokenizer, "stop_ids", ()) or ())
     for config in (network.config, network.config.get_text_config(decoder=True), network.generation_config):
-        ids = getattr(config, "eos_token_id", None)
-        found |= {ids} if isinstance(ids, int) else set(ids or ())
-    return frozenset(int(i) for i in found)
+        more = getattr(config, "eos_token_id", None)
+        ids |= {more} if isinstance(more, int) else set(more or ())
+    return frozenset(int(i) for i in ids)
 
 
 def _first(config: Any, *names: str) -> int:

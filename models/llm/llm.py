@@ -1,4 +1,4 @@
-"""The value on an LLM wire: a network that predicts tokens, its tokenizer and what must be known about both."""
+"""The value on an LLM wire: a network that predicts tokens, its tokenizer, and facts about both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LLM:
-    """A language model. Nothing in it is changed by using it."""
+    """A language model. Running it does not change it."""
 
     loaded: Loaded
     """A network of transformers with a language-model head, in eval mode, on the kernel layer.
@@ -31,16 +31,16 @@ class LLM:
     tokenizer: Tokenizer | None
     facts: Facts
     vision: Vision | None = None
-    """What reads pictures, of a vision-language model."""
-    kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What it has read and may meet again, as ``prefixes.PrefixCache``, by kind of cache and device."""
+    """Image input of a vision-language model."""
+    prefix_caches: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """``prefixes.PrefixCache`` by kind of cache and device."""
 
     @classmethod
     def of(cls, network: PreTrainedModel, tokenizer: Tokenizer | None = None, name: str = "") -> LLM:
         """Put a transformers model on the kernel layer, in place, and read its facts.
 
         Raises:
-            ValueError: the model has no language-model head, or a layer that keeps what we have no cache for.
+            ValueError: the model has no language-model head, or a layer whose cache is not supported.
         """
         if network.get_output_embeddings() is None:
             raise ValueError(f"{type(network).__name__} has no language-model head: it predicts no tokens")

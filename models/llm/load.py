@@ -1,4 +1,4 @@
-"""Language models by name: folders in transformers' layout, GGUF files, the hub cache, and what ships.
+"""Language models by name: folders in transformers' layout, GGUF files, the hub cache, and embedded models.
 
 Only safetensors and GGUF are read, and no code that comes with a model is run. Torch-free to import.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "llm"
 SEEING: Final = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")
-"""Kinds of models (``model_type``) whose pictures we know how to place."""
+"""``model_type`` of supported vision-language models."""
 _OF_TOKENIZER: Final = (
     "tokenizer",
     "special_tokens",
@@ -38,10 +38,10 @@ _OF_TOKENIZER: Final = (
 
 
 def find(name: str) -> Path:
-    """The folder or GGUF file that a name stands for.
+    """The folder or GGUF file of a model.
 
     Raises:
-        LookupError: there is none; says where was looked, and how to get a model that can be added.
+        LookupError: there is none; names the places searched, and the command for a model that can be added.
     """
     try:
         path = paths.resolve(KIND, name)
@@ -59,19 +59,21 @@ def find(name: str) -> Path:
 
 
 def files_of(name: str) -> list[Path]:
-    """Every file that says something about the model's replies."""
+    """Every file that the model's replies depend on."""
     path = find(name)
     if path.is_file():
         check_header(read_header(path))
         return [path]
     check_folder(path, writes=True)
     small = [f for f in sorted(path.iterdir()) if f.suffix in (".json", ".jinja", ".txt", ".model") and f.is_file()]
-    told = [f for f in small if f.name in ("config.json", "generation_config.json") or f.stem.startswith(_OF_TOKENIZER)]
-    return [*check_files(told), *weight_files(path)]
+    needed = [
+        f for f in small if f.name in ("config.json", "generation_config.json") or f.stem.startswith(_OF_TOKENIZER)
+    ]
+    return [*check_files(needed), *weight_files(path)]
 
 
 def abilities(name: str) -> dict[str, bool]:
-    """Whether a model reads pictures and sounds; nothing is said of one that cannot be found."""
+    """Whether a model reads images and audio; empty if it cannot be found."""
     try:
         path = find(name)
         config = read_json(path / "config.json") if path.is_dir() else {}
@@ -85,10 +87,10 @@ def load_llm(name: str, device: torch.device, dtype: torch.dtype, *, quantize: s
 
     Args:
         name: A folder or GGUF file among the models, ``org/name`` in the local hub cache, or ``embedded/...``.
-        device: Where it is to lie.
-        dtype: What it computes in.
-        quantize: How to keep weights of linear layers that the files have plain, one of ``quantize.FORMATS``.
-        mapped: Leave packed weights of a GGUF file where they are: less memory, slower replies.
+        device: Device of the weights.
+        dtype: Dtype of the computation.
+        quantize: Format for weights of linear layers that are stored unquantized, one of ``quantize.FORMATS``.
+        mapped: Leave packed weights of a GGUF file memory-mapped: less memory, slower replies.
 
     Raises:
         LookupError: there is no such model, or its files cannot be used.
@@ -117,11 +119,11 @@ def load_folder(
 
     Args:
         folder: With ``config.json`` and safetensors files.
-        device: Where the network is to lie.
-        dtype: What it computes in.
-        quantize: How to keep weights of linear layers that are stored plain, one of ``quantize.FORMATS``, or empty.
-        name: What it is called in errors and records.
-        tokenizer: The folder of its tokenizer, if that lies elsewhere.
+        device: Device of the weights.
+        dtype: Dtype of the computation.
+        quantize: Format for weights of linear layers that are stored unquantized, or empty.
+        name: Name in errors and records.
+        tokenizer: Folder of the tokenizer, if it is another.
         encodes: Whether it only encodes text, and so needs no output layer.
 
     Raises:
@@ -134,9 +136,9 @@ def load_folder(
     config = read_json(folder / "config.json")
     reader = Tokenizer.load(tokenizer or folder)
     network = load_network(folder, device, dtype, quantize, sees=config.get("model_type") in SEEING, encodes=encodes)
-    what = f"the model ({config.get('model_type', 'no model_type')})"
-    llm = opened(what, folder, lambda: LLM.of(network, reader, name))
+    label = f"the model ({config.get('model_type', 'no model_type')})"
+    llm = opened(label, folder, lambda: LLM.of(network, reader, name))
     vision = llm.vision
     if vision is None or not any((folder / f"{part}_config.json").is_file() for part in ("preprocessor", "processor")):
         return llm
-    return replace(llm, vision=opened("what prepares pictures", folder, lambda: vision.prepared(folder)))
+    return replace(llm, vision=opened("the image processor", folder, lambda: vision.prepared(folder)))

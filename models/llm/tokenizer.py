@@ -1,9 +1,8 @@
 """Text to token ids and back, on a fast tokenizer of transformers.
 
 A *control token* is one that a chat template writes and a user does not: special tokens (``<|im_start|>``), and added
-ones in brackets (``<tool_call>``). Text is read without them unless it is said to hold them, so that nobody can end a
-turn by writing so. The token that a model wants before a text is added once, and to a text that holds control tokens
-never: its template has written it.
+tokens in brackets (``<tool_call>``). In plain text they are encoded as text, so that no user can end a turn by writing
+one. A start token is added to plain text only: a template writes it itself.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from ..loading.lock import imported
 from ..loading.small_files import check_files, opened
 
 NONCHARACTERS: Final = [chr(c) for c in range(0xFDD0, 0xFDF0)]
-"""Characters that Unicode keeps free for such uses as to mark a place in a text."""
+"""Characters that Unicode reserves for internal use, here to mark places in a text."""
 END_OF_TURN: Final = frozenset(
     "<|im_end|> <|eot_id|> <|eom_id|> <end_of_turn> <turn|> <|end|> <|end_of_text|> <|endoftext|> <|eot|> "
     "<|return|> <|call|> <\uff5cend\u2581of\u2581sentence\uff5c> </s>".split()
 )
-"""What ends a turn in well-known templates; a model stops there even if its files name only another end."""
+"""End-of-turn tokens of well-known templates; replies stop there even if the files name another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
-    """A tokenizer with its chat template. Nothing in it is changed by using it."""
+    """A tokenizer with its chat template. Using it does not change it."""
 
     fast: Any
     """A ``PreTrainedTokenizerFast``."""
     prefix: str = ""
-    """What it puts before a text, but not before one that begins with a space: there we do, so that none is lost."""
+    """The tokenizer prepends this, but not to a text that begins with a space: there we do, so no space is lost."""
     remarks: tuple[str, ...] = ()
-    """What the user should know of it."""
+    """Warnings for the user."""
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -59,18 +58,18 @@ class Tokenizer:
 
     @property
     def chat_template(self) -> str | None:
-        """The Jinja template of chats; of several the one called ``default``."""
-        found = self.fast.chat_template
-        return found.get("default") if isinstance(found, dict) else found
+        """The Jinja chat template; of several, the ``default``."""
+        template = self.fast.chat_template
+        return template.get("default") if isinstance(template, dict) else template
 
     @property
     def size(self) -> int:
-        """Ids it knows, added tokens included."""
+        """Number of ids, added tokens included."""
         return len(self.fast)
 
     @cached_property
     def start(self) -> tuple[int, ...]:
-        """The ids that the model wants before a text, e.g. one for its beginning."""
+        """Ids that start a text, e.g. BOS."""
         bare = self._read("a")
         whole = tuple(self.fast.backend_tokenizer.encode("a", add_special_tokens=True).ids)
         at = next((i for i in range(len(whole)) if whole[i : i + len(bare)] == bare), 0)
@@ -84,24 +83,24 @@ class Tokenizer:
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
-        """Ids that are no text and that ``decode`` leaves out."""
+        """Ids of special tokens, which ``decode`` skips."""
         return frozenset(i for i, t in self.fast.added_tokens_decoder.items() if t.special)
 
     @cached_property
     def stop_ids(self) -> frozenset[int]:
-        """Ids that end a reply: that of the end, and those that end a turn."""
+        """Ids that end a reply: EOS and end of turn."""
         ends = {i for text, i in self.control.items() if text in END_OF_TURN}
         return frozenset(ends if self.fast.eos_token_id is None else ends | {self.fast.eos_token_id})
 
     @cached_property
     def byte_ids(self) -> frozenset[int]:
-        """Ids of the tokens ``<0x00>`` to ``<0xFF>`` of a tokenizer that falls back to bytes; none of any other."""
+        """Ids of the tokens ``<0x00>`` to ``<0xFF>`` of a tokenizer with byte fallback; else empty."""
         ids = [self.fast.backend_tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256)]
         falls_back = ids[0x41] is not None and self.decode([ids[0x41]]) == "A"
         return frozenset(i for i in ids if i is not None) if falls_back else frozenset()
 
     def shows(self, id: int, *, control: bool = False) -> bool:
-        """Whether ``decode`` reads an id at all; it skips special ones unless ``control``, and those that are none."""
+        """Whether ``decode`` shows an id; it skips special ids unless ``control``, and unknown ids."""
         return (control or id not in self.special_ids) and self.fast.backend_tokenizer.id_to_token(id) is not None
 
     def encode(self, text: str, *, control: bool = False) -> tuple[int, ...]:
@@ -109,7 +108,7 @@ class Tokenizer:
 
         Args:
             text: Any text.
-            control: It was written by a chat template: control tokens in it are read as such, and none is added.
+            control: The text comes from a chat template: control tokens in it count, and no start token is added.
         """
         if control:
             return self._read(text)
@@ -117,17 +116,17 @@ class Tokenizer:
         return (*self.start, *self.encode_marked(self.guard(text, mark), mark))
 
     def decode(self, ids: Iterable[int], *, control: bool = False) -> str:
-        """The text of ids, special tokens left out unless ``control``. Bytes that are no character become U+FFFD."""
+        """The text of ids, without special tokens unless ``control``. Invalid bytes become U+FFFD."""
         text: str = self.fast.backend_tokenizer.decode([*ids], skip_special_tokens=not control)
         return text
 
     def guard(self, text: str, mark: str, special_only: bool = False) -> str:
-        """A text with a mark inside each control token that it spells, for :meth:`encode_marked`."""
+        """Put a mark inside each control token that a text spells, for :meth:`encode_marked`."""
         pattern = self._special_pattern if special_only else self._control_pattern
         return pattern.sub(lambda m: m[0] + mark, text) if pattern else text
 
     def encode_marked(self, text: str, mark: str) -> tuple[int, ...]:
-        """The ids of a text with control tokens; what a mark is in is none. Marks leave no trace."""
+        """The ids of a text with control tokens; spelled tokens with a mark inside are text. Marks are removed."""
         first, *rest = text.split(mark)
         ids = [*self._read(first)]
         for piece in rest:
@@ -140,7 +139,7 @@ class Tokenizer:
         return tuple(self.fast.backend_tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _continued(self, text: str) -> tuple[int, ...]:
-        """The ids of a text in the middle of another, where no space is put before it as at a beginning."""
+        """The ids of a text in the middle of another, without the leading space of a beginning."""
         line, both = self._read("\n"), self._read("\n" + text)
         return both[len(line) :] if both[: len(line)] == line else self._read(text)
 
@@ -154,7 +153,7 @@ class Tokenizer:
 
 
 def _starts(tokens: Iterable[str]) -> re.Pattern[str] | None:
-    """Matches the first character of each of these, also where they overlap."""
+    """Matches the first character of each token, overlapping ones too."""
     known = "|".join(map(re.escape, sorted(tokens)))
     return re.compile(f"(?=(?:{known})).", re.S) if known else None
 

@@ -16,7 +16,7 @@ class Tokens:
 
     ids: tuple[tuple[int, ...], ...]
     pictures: tuple[tuple[Picture, ...], ...] = ()
-    """Of each sequence, in order; empty if there are none at all."""
+    """Images of each sequence, in order; empty if no sequence has any."""
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]], pictures: Iterable[Iterable[Picture]] = ()) -> Tokens:
@@ -31,13 +31,13 @@ class Tokens:
         return len(self.ids)
 
     def __add__(self, other: Tokens) -> Tokens:
-        """Each sequence followed by the other's of the same index."""
+        """Append the other's sequences, by index."""
         ids = tuple(a + b for a, b in zip(self.ids, other.ids, strict=True))
-        later = ([p.moved(len(row)) for p in other.seen(s)] for s, row in enumerate(self.ids))
-        return Tokens.of(ids, ((*self.seen(s), *more) for s, more in enumerate(later)))
+        later = ([p.moved(len(row)) for p in other.pictures_of(s)] for s, row in enumerate(self.ids))
+        return Tokens.of(ids, ((*self.pictures_of(s), *more) for s, more in enumerate(later)))
 
-    def seen(self, sequence: int) -> tuple[Picture, ...]:
-        """The pictures of a sequence."""
+    def pictures_of(self, sequence: int) -> tuple[Picture, ...]:
+        """The images of a sequence."""
         return self.pictures[sequence] if self.pictures else ()
 
     @property

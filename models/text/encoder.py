@@ -239,8 +239,8 @@ class TextEncoder:
         short = [min(readers, key=lambda n: len(tokens[n].dropped))] if unread_by_all else []
         for name in [*short, *(n for n, t in tokens.items() if t.part and t.dropped)]:
             limit, dropped = self.encoders[name].limit, shortened(tokens[name].dropped.strip(), 200)
-            what = "the text in quotes" if tokens[name].part else "the prompt"
-            sentences.append(f'{what} is longer than {limit} tokens; not read: "{dropped}"')
+            label = "the text in quotes" if tokens[name].part else "the prompt"
+            sentences.append(f'{label} is longer than {limit} tokens; not read: "{dropped}"')
         if unknown := dict.fromkeys(w for t in tokens.values() for w in t.unknown):
             listed = ", ".join(f'"{shortened(w, 40)}"' for w in [*unknown][:20])
             listed += f" and {len(unknown) - 20} more" if len(unknown) > 20 else ""

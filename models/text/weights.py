@@ -29,8 +29,8 @@ def weight_faults(text: str) -> list[str]:
             group = text[starts.pop() : part.start()]
             weight = re.search(r":\s*([^:\s()]*)\s*$", group)
             if weight and _NEARLY.fullmatch(weight[1]) and not _WEIGHT.fullmatch(weight[1]):
-                what = f'"{weight[1]}" is no number' if weight[1] else "there is no number behind the colon"
-                faults.append(f'"({shortened(group, 60)})": {what}; it is read as text, and weighs 1.1')
+                fault = f'"{weight[1]}" is no number' if weight[1] else "there is no number behind the colon"
+                faults.append(f'"({shortened(group, 60)})": {fault}; it is read as text, and weighs 1.1')
     for start in starts:
         if re.match(r"[^()]*:\s*[+-]?[\d.]", text[start:]):
             faults.append(

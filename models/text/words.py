@@ -1,4 +1,4 @@
-"""The words of a prompt, and which of them a tokenizer passes over."""
+"""The words of a prompt, and those that a tokenizer ignores."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Span = tuple[int, int]
 
 
 def words(text: str) -> list[Span]:
-    """Where the words are: runs of what is neither blank nor punctuation; inner hyphens and apostrophes belong to them.
+    """Ranges of words: runs without blanks and punctuation; inner hyphens and apostrophes belong to them.
 
     Emoji and other symbols are words too. ASCII's symbols (``+``, ``$``, ...) are punctuation.
     """
-    return [found.span() for found in re.finditer(r"[am]+(?:j+[am]+)*", _kinds(text))]
+    return [match.span() for match in re.finditer(r"[am]+(?:j+[am]+)*", _kinds(text))]
 
 
 def unread(tokenizer: Any, text: str, read: Mapping[str, Sequence[Any]], end: int) -> Iterator[str]:
-    """Words that begin before ``end`` and that the tokens do not hold whole, as they are written.
+    """Words that begin before ``end`` and that tokens do not cover completely, as written.
 
     A tokenizer may have no token for a word, or drop the characters that it does not know. Offsets alone do not tell
     the latter: characters that the normalizer rewrites have no exact place. So a word with gaps is read once more,
@@ -29,9 +29,9 @@ def unread(tokenizer: Any, text: str, read: Mapping[str, Sequence[Any]], end: in
 
     Args:
         tokenizer: A fast tokenizer of transformers.
-        text: What was read.
+        text: The tokenized text.
         read: Its ``input_ids`` and ``offset_mapping``.
-        end: Where the part begins that is cut off.
+        end: Start of the truncated part.
     """
     gaps = _gaps(tokenizer, text, read)
     for start, stop in words(text):

@@ -148,14 +148,14 @@ class _Memory:
 
     def __init__(self, network: Any) -> None:
         self._network = network
-        self._kept: list[Any] | None = None
+        self._cached: list[Any] | None = None
 
     def decode(self, z: Tensor) -> Tensor:
         """Pixels in -1..1 of the next latent frame [1, C, 1, h, w]."""
-        network, first = self._network, self._kept is None
-        if self._kept is None:
-            self._kept = [None] * network._cached_conv_counts["decoder"]
-        x = network.decoder(network.post_quant_conv(z), feat_cache=self._kept, feat_idx=[0], first_chunk=first)
+        network, first = self._network, self._cached is None
+        if self._cached is None:
+            self._cached = [None] * network._cached_conv_counts["decoder"]
+        x = network.decoder(network.post_quant_conv(z), feat_cache=self._cached, feat_idx=[0], first_chunk=first)
         if network.config.patch_size is not None:
             from diffusers.models.autoencoders.autoencoder_kl_wan import unpatchify
 

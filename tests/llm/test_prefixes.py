@@ -47,7 +47,7 @@ def llm(request: pytest.FixtureRequest) -> LLM:
 def test_what_was_read_gives_the_same_reply_and_is_not_read_again(llm: LLM, kv: KVKind) -> None:
     rows = [SHARED + OTHERS[0], OTHERS[1], SHARED[: 2 * PAGE] + OTHERS[2], SHARED[: 2 * PAGE]]
     plain = read(llm, rows, kv=kv, reuse=False)
-    assert plain.stats.reused_tokens == 0 and not llm.kept
+    assert plain.stats.reused_tokens == 0 and not llm.prefix_caches
     read(llm, [SHARED], kv=kv, chunk=24)
     again = read(llm, rows, kv=kv)
     assert again.stats.reused_tokens == (3 + 0 + 2 + 1) * PAGE, "one token of a prompt is read at least"

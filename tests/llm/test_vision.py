@@ -157,12 +157,12 @@ def chats(llm: LLM) -> Tokens:
     for text, pictures in zip(texts, both, strict=True):
         chat = write_chat(llm.tokenizer, messages_of(text, pictures=len(pictures)), sees=True)
         made.append(shown(llm, chat.ids, pictures))
-    return Tokens.of([m.ids[0] for m in made], [m.seen(0) for m in made])
+    return Tokens.of([m.ids[0] for m in made], [m.pictures_of(0) for m in made])
 
 
 def inputs_of(llm: LLM, tokens: Tokens, row: int) -> dict[str, Tensor]:
     """What transformers takes for one conversation."""
-    seen = tokens.seen(row)
+    seen = tokens.pictures_of(row)
     along = 1 if "pixel_attention_mask" in seen[0].inputs else 0
     ids = torch.tensor([tokens.ids[row]])
     made = {name: torch.cat([p.inputs[name] for p in seen], along) for name in seen[0].inputs}
@@ -237,7 +237,7 @@ def test_pictures_are_placed_as_by_transformers(family: str, folder: Callable[[s
         known = {name: made[name] for name in ("input_ids", "image_grid_thw", "mm_token_type_ids")}
         expected = network.model.get_rope_index(**known)[0][:, 0]
         for start in (0, 1, 9, 20):
-            assert torch.equal(positions(tokens.seen(0), start, len(tokens.ids[0])), expected[:, start:])
+            assert torch.equal(positions(tokens.pictures_of(0), start, len(tokens.ids[0])), expected[:, start:])
         assert len(set(counts)) == 2
     with strict() as seen:
         finish(prefill(llm, tokens))
@@ -249,11 +249,11 @@ def test_a_chat_goes_on_after_pictures_and_forks(folder: Callable[[str], Path]) 
     llm = load(folder("qwen2_5_vl"))
     tokens = chats(llm)
     whole = finish(prefill(llm, tokens)).logits
-    one = Tokens.of([tokens.ids[0]], [tokens.seen(0)])
-    early, late = one.seen(0)
+    one = Tokens.of([tokens.ids[0]], [tokens.pictures_of(0)])
+    early, late = one.pictures_of(0)
     cut = late.spots[0] - 1
     first, rest = Tokens.of([one.ids[0][:cut]], [[early]]), Tokens.of([one.ids[0][cut:]], [[late.moved(-cut)]])
-    assert (first + rest).ids == one.ids and (first + rest).seen(0)[1].spots == one.seen(0)[1].spots
+    assert (first + rest).ids == one.ids and (first + rest).pictures_of(0)[1].spots == one.pictures_of(0)[1].spots
     held = finish(prefill(llm, first))
     for start in (held.cache, held.select([0]).cache):
         again = finish(prefill(llm, rest, cache=start)).logits

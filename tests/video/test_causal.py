@@ -143,7 +143,7 @@ def _late(memory: Memory, frames: int) -> None:
 
 
 def _short(memory: Memory, frames: int) -> None:
-    memory._kept -= 1
+    memory._cached_frames -= 1
 
 
 @pytest.mark.parametrize("wrong", [_stale, _late, _short])

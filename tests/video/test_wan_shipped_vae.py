@@ -82,7 +82,7 @@ def test_no_flicker_where_chunks_meet(vae: VideoVae, monkeypatch: pytest.MonkeyP
 
     def forgets(self: video_vae._Memory, z: Tensor) -> Tensor:
         found = decode(self, z)
-        self._kept = [torch.zeros_like(k) if isinstance(k, Tensor) else k for k in self._kept or ()]
+        self._cached = [torch.zeros_like(k) if isinstance(k, Tensor) else k for k in self._cached or ()]
         return found
 
     monkeypatch.setattr(video_vae._Memory, "decode", forgets)

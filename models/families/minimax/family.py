@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...sampling.model_sampling import ModelSampling
 
 SOUND_CHANNELS: Final = 32
-GIVEN: Final = 0.999
+KNOWN: Final = 0.999
 """Timestep of known images and videos, 0..1 (1 = clean); known audio is clean."""
 SEED: Final = 42
 """Seed of the noise added to known images, so every run adds the same."""
@@ -90,7 +90,7 @@ def noised(latent: Tensor) -> Tensor:
     import torch
 
     noise = torch.randn(latent.shape, generator=torch.Generator().manual_seed(SEED))
-    return GIVEN * latent.float().cpu() + (1 - GIVEN) * noise
+    return KNOWN * latent.float().cpu() + (1 - KNOWN) * noise
 
 
 def call(network: Any, x: Tensor, timestep: Tensor, inputs: Inputs, residuals: Mapping[str, Any]) -> Tensor:
@@ -124,7 +124,7 @@ def _call_one(
     times = torch.full_like(kinds, 0, dtype=torch.float32)
     times[kinds == rows_of.TEXT] = 1 - timestep.float().amax()
     video_times = _times(1 - video_sigma, video, rows_of.video_rows)
-    _fill(times, kinds == rows_of.VIDEO, video_times, known["video"], torch.clamp_min(video_times.min(), GIVEN))
+    _fill(times, kinds == rows_of.VIDEO, video_times, known["video"], torch.clamp_min(video_times.min(), KNOWN))
     sound_times = _times(1 - sound_sigma, carried, rows_of.sound_rows)
     _fill(times, kinds == rows_of.SOUND, sound_times, known["sound"], sound_times.new_tensor(1.0))
     distinct, which = torch.unique(times, sorted=True, return_inverse=True)

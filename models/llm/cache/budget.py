@@ -1,4 +1,4 @@
-"""How much memory keys and values may take: of one request, and of what is kept for later ones."""
+"""Memory budget of keys and values: for one request, and for cached prefixes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIABLE: Final = "PIPEGRAPH_KV_BUDGET"
 
 
 class OverBudget(ValueError):
-    """A request needs more memory for keys and values than it may have."""
+    """A request needs more memory for keys and values than the budget."""
 
 
 def kv_budget(device: torch.device) -> int:
@@ -36,7 +36,7 @@ def kv_budget(device: torch.device) -> int:
 
 
 def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:
-    """Of one block of a pool; reckoned from the model's facts until there is one."""
+    """Bytes of one block in all layers of a pool; computed from the model's facts while the pool is empty."""
     if pool.stores:
         return pool.page_bytes
     facts = llm.facts
@@ -48,7 +48,7 @@ def page_bytes(llm: LLM, pool: Pool, kv: str) -> int:
 
 
 def check_budget(llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int], chunk: int, budget: int) -> int:
-    """Bytes of sequences that are read up to ``lengths`` tokens, in steps of ``chunk``.
+    """Bytes of sequences prefilled up to ``lengths`` tokens, in chunks of ``chunk``.
 
     Raises:
         OverBudget: more than the budget.
@@ -67,7 +67,7 @@ def check_budget(llm: LLM, pools: Sequence[Pool], kv: str, lengths: Sequence[int
 
 
 def room_for(llm: LLM, cache: KVCache, budget: int) -> int:
-    """Tokens that each sequence may grow by.
+    """Tokens by which each sequence may grow.
 
     Raises:
         OverBudget: not one.

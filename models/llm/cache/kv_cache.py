@@ -1,4 +1,4 @@
-"""The value on a KV_CACHE wire, and the working copy with which a network goes on from it."""
+"""The value on a KV_CACHE wire, and the working copy that a network appends to."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Table = tuple[Block | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class KVCache:
-    """What a network remembers of sequences. Immutable: to go on from it makes a new one and leaves this as it is.
+    """Keys, values and states of sequences. Immutable: continuing from it gives a new cache.
 
     Values share blocks: a fork, or the cache after some more tokens, holds the blocks of the prefix and not copies.
     """
 
     tokens: Tokens
-    """What is held, a sequence a row."""
+    """The cached tokens, one sequence per row."""
     kv: KVKind
     pools: tuple[Pool, ...] = field(repr=False)
     tables: tuple[tuple[Table, ...], ...] = field(repr=False)
     """[pool][sequence]"""
     states: tuple[tuple[State, ...], ...] = field(repr=False, default=())
-    """[sequence][layer] of state-space and linear attention layers: a snapshot; empty without such layers."""
+    """[sequence][layer] of state-space and linear attention layers: snapshots; empty without such layers."""
 
     @classmethod
     def empty(cls, llm: LLM, sequences: int, kv: KVKind = "native") -> KVCache:
@@ -54,7 +54,7 @@ class KVCache:
         return cls(Tokens(((),) * sequences), kv, pools, tuple(((),) * sequences for _ in pools))
 
     def __len__(self) -> int:
-        """Sequences."""
+        """Number of sequences."""
         return len(self.tokens)
 
     @property
@@ -63,18 +63,18 @@ class KVCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the blocks and states that this value refers to; a block that others share counts in each."""
+        """Bytes of the blocks and states of this cache, shared blocks included."""
         return held_bytes(self)
 
     def fork(self) -> KVCache:
-        """The same sequences, to go on differently: no block is copied."""
+        """The same sequences, to continue differently: no block is copied."""
         return self.select(range(len(self)))
 
     def select(self, sequences: Iterable[int]) -> KVCache:
         """Some of the sequences, each as often as it is named: ``select([0] * 3)`` makes three of the first."""
         chosen = list(sequences)
         return KVCache(
-            Tokens.of((self.tokens.ids[s] for s in chosen), (self.tokens.seen(s) for s in chosen)),
+            Tokens.of((self.tokens.ids[s] for s in chosen), (self.tokens.pictures_of(s) for s in chosen)),
             self.kv,
             self.pools,
             tuple(tuple(table[s] for s in chosen) for table in self.tables),
@@ -83,7 +83,7 @@ class KVCache:
 
 
 def held_bytes(*caches: KVCache) -> int:
-    """Bytes that caches hold together, what they share counted once."""
+    """Bytes of several caches together; shared blocks count once."""
     blocks = {id(b): b for cache in caches for pool in cache.tables for table in pool for b in table if b is not None}
     states = {id(t): t for cache in caches for row in cache.states for state in row for t in state.tensors()}
     sizes = {id(p): p.page_bytes for cache in caches for p in cache.pools}
@@ -91,15 +91,15 @@ def held_bytes(*caches: KVCache) -> int:
 
 
 def pools_of(llm: LLM) -> tuple[Pool, ...]:
-    """New memory for the layers of a model that keep keys and values."""
+    """New pools for the attention layers of a model."""
     return tuple(Pool(layers, window) for window, layers in attention_groups(llm.facts.kinds, llm.loaded.name).items())
 
 
 def attention_groups(kinds: Sequence[LayerKind], name: str) -> dict[int | None, list[int]]:
-    """Layers that keep keys and values, by their window (None: all tokens).
+    """Attention layers by window (None: no window).
 
     Raises:
-        ValueError: a layer keeps what we have no cache for.
+        ValueError: a layer needs a cache that is not supported.
     """
     groups: dict[int | None, list[int]] = {}
     for layer, (kind, window, _) in enumerate(kinds):
@@ -111,26 +111,26 @@ def attention_groups(kinds: Sequence[LayerKind], name: str) -> dict[int | None, 
 
 
 class MutableKVCache:
-    """Blocks and lengths of a cache while a network goes on from it."""
+    """Blocks and lengths of a cache while a network appends to it."""
 
     def __init__(self, cache: KVCache, device: torch.device) -> None:
         self.kv = cache.kv
         self.device = device
         self.pools = cache.pools
         self.ids = [list(row) for row in cache.tokens]
-        self.pictures = [list(cache.tokens.seen(s)) for s in range(len(cache))]
-        """Also of tokens that are still to come."""
+        self.pictures = [list(cache.tokens.pictures_of(s)) for s in range(len(cache))]
+        """By sequence; includes images whose tokens are not appended yet."""
         self.tables = [[list(table) for table in pool] for pool in cache.tables]
         self._spare: list[list[list[Block]]] = [[[] for _ in pool] for pool in cache.tables]
         self._owners = [object() for _ in self.ids]
-        """Who claims blocks: each sequence for itself, since those of a fork begin with the same blocks."""
+        """Owner of claimed blocks, by sequence: sequences of a fork begin with the same blocks."""
 
     @property
     def lengths(self) -> list[int]:
         return [len(row) for row in self.ids]
 
     def append(self, sequence: int, ids: Sequence[int], reserve: int = 0) -> None:
-        """Take up tokens whose keys and values the next step writes; ``reserve`` tokens more are expected."""
+        """Append tokens whose keys and values the next step writes; allocate for ``reserve`` more."""
         start = len(self.ids[sequence])
         self.ids[sequence] += ids
         for pool, tables, spare in zip(self.pools, self.tables, self._spare, strict=True):
@@ -146,7 +146,7 @@ class MutableKVCache:
         end: int,
         reserve: int,
     ) -> None:
-        """Give a table blocks of its own for the tokens ``start`` .. ``end``."""
+        """Give a table writable blocks for the tokens ``start`` .. ``end``."""
         for at in range(start // PAGE, -(-end // PAGE)):
             first, last = max(start - at * PAGE, 0), min(end - at * PAGE, PAGE)
             if at < len(table):
@@ -164,19 +164,19 @@ class MutableKVCache:
             table.append(block)
 
     def crop(self, sequence: int, length: int) -> None:
-        """Forget the tokens of a sequence from ``length`` on."""
+        """Drop the tokens of a sequence from ``length`` on."""
         del self.ids[sequence][length:]
         self.pictures[sequence] = [p for p in self.pictures[sequence] if p.spots[0] < length]
         for tables in self.tables:
             del tables[sequence][-(-length // PAGE) :]
 
     def trim(self) -> None:
-        """Let go of blocks that no later token will see. What they held cannot be had back by ``crop``."""
+        """Release blocks that have left the window; ``crop`` cannot restore them."""
         for pool, tables in zip(self.pools, self.tables, strict=True):
             if pool.window is None:
                 continue
             for ids, table in zip(self.ids, tables, strict=True):
-                whole = len(ids) // PAGE * PAGE  # who goes on from the last whole block sees more than who does here
+                whole = len(ids) // PAGE * PAGE  # continuing from the last whole block needs more than from here
                 gone = max(0, whole + 1 - pool.window) // PAGE
                 for at in range(min(gone, len(table)) - 1, -1, -1):
                     if table[at] is None:
@@ -184,13 +184,13 @@ class MutableKVCache:
                     table[at] = None
 
     def places(self, rows: Sequence[int], counts: Sequence[int]) -> list[Places]:
-        """For each pool, where the last ``counts`` tokens of sequences lie and what they may see."""
+        """For each pool, the slots of the last ``counts`` tokens of sequences, and those they attend to."""
         return [self._place(p, t, rows, counts) for p, t in zip(self.pools, self.tables, strict=True)]
 
     def _place(
         self, pool: Pool, tables: list[list[Block | None]], rows: Sequence[int], counts: Sequence[int]
     ) -> Places:
-        made = Places([], [], [], [], self.device)
+        places = Places([], [], [], [], self.device)
         at = 0
         for row, count in zip(rows, counts, strict=True):
             numbers = [block.number for block in tables[row] if block is not None]
@@ -201,15 +201,15 @@ class MutableKVCache:
                 raise ValueError("tokens that left the window are needed again: the cache was cropped after a trim")
             end -= gone
             for low, high in _pieces(numbers, end - count, end):
-                made.writes.append((at, low, high - low))
+                places.writes.append((at, low, high - low))
                 at += high - low
-            made.reads.append(_pieces(numbers, first - gone, end))
-            made.tables.append(numbers)
-            made.lengths.append(end)
-        return made
+            places.reads.append(_pieces(numbers, first - gone, end))
+            places.tables.append(numbers)
+            places.lengths.append(end)
+        return places
 
     def freeze(self, states: tuple[tuple[State, ...], ...]) -> KVCache:
-        """The value that the work has led to; what is appended later leaves it as it is."""
+        """The cache as it is now; later appends do not change it."""
         self._owners = [object() for _ in self.ids]
         tables = tuple(tuple(tuple(table) for table in pool) for pool in self.tables)
         return KVCache(Tokens.of(self.ids, self.pictures), self.kv, self.pools, tables, states)
@@ -217,16 +217,16 @@ class MutableKVCache:
 
 @dataclass
 class Places:
-    """Where the tokens of one step lie in a pool."""
+    """Slots of the tokens of one step in a pool."""
 
     writes: list[tuple[int, int, int]]
-    """(first token of the step, first slot, count) of each piece that is written to slots side by side."""
+    """(first token of the step, first slot, count) of each run written to contiguous slots."""
     reads: list[list[tuple[int, int]]]
-    """For each row, the pieces (first slot, end slot) of the tokens that it may see, its own included."""
+    """For each row, ranges (first slot, end slot) of the tokens it attends to, its own included."""
     tables: list[list[int]]
-    """For each row, its block numbers from the first that is kept on."""
+    """For each row, its block numbers, from the first in the window."""
     lengths: list[int]
-    """For each row, the tokens in these blocks."""
+    """For each row, the number of tokens in these blocks."""
     device: torch.device
 
     @cached_property
@@ -242,18 +242,18 @@ class Places:
 
     @cached_property
     def slots(self) -> Tensor:
-        """(tokens,) int64: where each token of the step is written."""
+        """(tokens,) int64: the slot of each token of the step."""
         places = [slot + i for _, slot, n in self.writes for i in range(n)]
         return torch.tensor(places, dtype=torch.int64, device=self.device)
 
 
 def _pieces(numbers: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
-    """The tokens ``start`` .. ``end`` of a table as ranges of slots that lie side by side."""
-    found = []
+    """The tokens ``start`` .. ``end`` of a table as ranges of contiguous slots."""
+    ranges = []
     at = 0
     for first, count in runs(numbers):
         low, high = max(start, at), min(end, at + count * PAGE)
         if low < high:
-            found.append((first * PAGE + low - at, first * PAGE + high - at))
+            ranges.append((first * PAGE + low - at, first * PAGE + high - at))
         at += count * PAGE
-    return found
+    return ranges

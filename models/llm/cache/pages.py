@@ -1,8 +1,7 @@
-"""Memory for keys and values in blocks of tokens, shared by the caches of many sequences.
+"""Paged memory for keys and values, in blocks of tokens shared by the caches of many sequences.
 
-A block has one number in a pool and one page in the store of each layer of that pool. Tokens are only ever written
-behind those that a cache holds, so a block that several caches share is copied when the second of them goes on from the
-same token, and not before.
+A block has one number in a pool and one page in the store of each layer of that pool. Tokens are only appended, so a
+shared block is copied when the second of its caches appends after the same token, and not before.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import torch
 from torch import Tensor
 
 PAGE = 32
-"""Tokens of a block."""
+"""Tokens per block."""
 SMALL = 64
-"""A pool of fewer pages is not made smaller."""
+"""A pool of fewer pages does not shrink."""
 
 
 class Block:
-    """A page number that is free again when nobody refers to it any more."""
+    """A page number, free again when the last reference to the block goes."""
 
     pipegraph_shared = True
 
@@ -33,25 +32,25 @@ class Block:
         self.pool = pool
         self.number = number
         self.filled = 0
-        """Tokens that somebody has written."""
+        """Tokens written so far, by any cache."""
         self.owner: object = None
-        """Who may write again what lies behind ``since``."""
+        """The sequence that may overwrite tokens from ``since`` on."""
         self.since = 0
 
     def __del__(self) -> None:
         self.pool.used[self.number] = 0
 
     def seal(self) -> None:
-        """Nobody may write here any more."""
+        """Make the block read-only."""
         self.owner, self.filled = None, PAGE
 
-    def claim(self, owner: object, kept: int, upto: int) -> bool:
-        """Reserve the tokens ``kept`` .. ``upto`` for writing; false if another has written there."""
-        if self.filled == kept and self.owner is not owner:
-            self.owner, self.since = owner, kept
-        elif self.owner is not owner or kept < self.since:
+    def claim(self, owner: object, start: int, end: int) -> bool:
+        """Reserve the tokens ``start`` .. ``end`` for writing; false if another sequence has written there."""
+        if self.filled == start and self.owner is not owner:
+            self.owner, self.since = owner, start
+        elif self.owner is not owner or start < self.since:
             return False
-        self.filled = max(self.filled, upto)
+        self.filled = max(self.filled, end)
         return True
 
 
@@ -67,15 +66,15 @@ class Store:
     @classmethod
     def like(cls, k: Tensor, v: Tensor, pages: int, int8: bool) -> Store:
         """Empty pages for tokens (T, H, D) and (T, H, Dv)."""
-        made = [x.new_empty(pages, PAGE, *x.shape[1:], dtype=torch.int8 if int8 else x.dtype) for x in (k, v)]
+        data = [x.new_empty(pages, PAGE, *x.shape[1:], dtype=torch.int8 if int8 else x.dtype) for x in (k, v)]
         scales = [x.new_empty(pages, PAGE, x.shape[1], dtype=torch.float32) for x in (k, v)] if int8 else []
-        return cls(*made, *scales)
+        return cls(*data, *scales)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(x for x in (self.k, self.v, self.k_scale, self.v_scale) if x is not None)
 
     def grow(self, pages: int) -> None:
-        """Make room for ``pages`` pages, by copying those there are."""
+        """Grow to ``pages`` pages, copying the present ones."""
         for name in ("k", "v", "k_scale", "v_scale"):
             old: Any = getattr(self, name)
             if old is not None and len(old) < pages:
@@ -84,7 +83,7 @@ class Store:
                 setattr(self, name, new)
 
     def cut(self, pages: int) -> None:
-        """Give the memory of all but the first ``pages`` pages back."""
+        """Free all but the first ``pages`` pages."""
         for name in ("k", "v", "k_scale", "v_scale"):
             old: Any = getattr(self, name)
             if old is not None:
@@ -97,7 +96,7 @@ class Store:
 
 
 class Pool:
-    """Pages for the layers that keep the same tokens: those without a window, or those with the same window."""
+    """Pages for layers with the same window, or for those without one."""
 
     pipegraph_shared = True
 
@@ -110,11 +109,11 @@ class Pool:
 
     @property
     def page_bytes(self) -> int:
-        """Of one block in all layers."""
+        """Bytes of one block in all layers of the pool."""
         return sum(x[0].nbytes for s in self.stores.values() for x in s.tensors() if len(x))
 
     def allocate(self, count: int, after: Block | None = None) -> list[Block]:
-        """New blocks side by side, if there is room right behind ``after``."""
+        """New contiguous blocks, directly after ``after`` if there is room."""
         with self.lock:
             free = bytes(count)
             start = -1 if after is None else after.number + 1
@@ -127,22 +126,22 @@ class Pool:
             self.used[start : start + count] = b"\1" * count
             return [Block(self, n) for n in range(start, start + count)]
 
-    def copy(self, block: Block, kept: int) -> Block:
-        """A block of one's own with the first ``kept`` tokens of another."""
-        made = self.allocate(1)[0]
+    def copy(self, block: Block, count: int) -> Block:
+        """A new block with the first ``count`` tokens of another."""
+        copied = self.allocate(1)[0]
         for store in self.stores.values():
-            store.copy(block.number, made.number)
-        made.filled = kept
-        return made
+            store.copy(block.number, copied.number)
+        copied.filled = count
+        return copied
 
     def store(self, layer: int, k: Tensor, v: Tensor, int8: bool) -> Store:
-        """The pages of a layer, made when its first tokens (T, H, D) and (T, H, Dv) come."""
+        """The pages of a layer, allocated at its first tokens (T, H, D) and (T, H, Dv)."""
         if layer not in self.stores:
             self.stores[layer] = Store.like(k, v, len(self.used), int8)
         return self.stores[layer]
 
     def shrink(self) -> None:
-        """Give memory back, if much of it is unused."""
+        """Free memory if more than half of it is unused."""
         with self.lock:
             need = len(self.used.rstrip(b"\0"))
             if need and (len(self.used) < SMALL or 2 * need >= len(self.used)):
@@ -160,9 +159,9 @@ class Pool:
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """(first, count) of each run of numbers that follow one another."""
-    found = []
+    """(first, count) of each run of consecutive numbers."""
+    ranges = []
     for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
-        found.append((members[0], len(members)))
-    return found
+        ranges.append((members[0], len(members)))
+    return ranges

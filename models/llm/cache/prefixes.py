@@ -1,8 +1,8 @@
-"""What a model has read, kept by content: a prompt that begins with the same tokens reads only the rest.
+"""Prefix cache: a prompt that begins with tokens that the model has read before runs only the rest.
 
-A tree has a block of tokens at each node, with the pages that hold their keys and values, and their path from the root
-says what came before them (the idea of SGLang's RadixAttention, arXiv 2312.07104, by whole blocks). Tokens are compared
-themselves, not hashes of them. What was used longest ago is dropped first, ends before beginnings.
+A radix tree (SGLang's RadixAttention, arXiv 2312.07104) of whole blocks: a node is a block of tokens with the pages of
+their keys and values, and its path from the root is the prefix. Tokens themselves are compared, not hashes. Eviction is
+least recently used, leaves first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Ids = tuple[int, ...]
 
 
 class Node:
-    """A block of tokens: its pages by pool (None where they have left a window), and what follows it."""
+    """A block of tokens: its page in each pool (None if it has left the window), and the blocks that follow it."""
 
     __slots__ = ("blocks", "next", "used")
 
@@ -37,36 +37,36 @@ class Node:
 
 
 class PrefixCache:
-    """The memory of a model for its keys and values of one kind, and what is kept in it beyond the caches in use."""
+    """A model's pools for keys and values of one kind, and the prefixes cached in them."""
 
     def __init__(self, llm: LLM, kv: KVKind) -> None:
         self.kv = kv
         self.pools = pools_of(llm)
         self.reuses = llm.facts.croppable and not llm.facts.long_positions
-        """A state holds all tokens before it and nothing of one alone; positions that depend on the length of the
-        prompt make other keys in a shorter one."""
+        """False with recurrent states, which hold all tokens before them, and with positions that depend on the length
+        of the prompt, whose keys differ in a shorter one."""
         self.nbytes = 0
-        """Of the tree."""
+        """Bytes of the tree's blocks."""
         self.lock = RLock()
         self._root: dict[Ids, Node] = {}
         self._clock = count(1)
 
     @classmethod
     def of(cls, llm: LLM, kv: KVKind) -> PrefixCache:
-        """That of a model, made when it is first asked for."""
+        """The prefix cache of a model on its device; created at the first call."""
         key = kv, str(llm.loaded.device)
-        made: PrefixCache = llm.kept.get(key) or llm.kept.setdefault(key, cls(llm, kv))
-        return made
+        cache: PrefixCache = llm.prefix_caches.get(key) or llm.prefix_caches.setdefault(key, cls(llm, kv))
+        return cache
 
     def begin(self, tokens: Tokens) -> KVCache:
-        """A cache with the longest beginning that is kept of each sequence, which leaves one token at least to read."""
-        found = [self._longest(ids) if self.reuses else [] for ids in tokens]
-        tables = tuple(tuple(self._table(at, path) for path in found) for at in range(len(self.pools)))
-        held = Tokens(tuple(ids[: len(path) * PAGE] for ids, path in zip(tokens, found, strict=True)))
+        """A cache with the longest cached prefix of each sequence, short of its last token."""
+        paths = [self._longest(ids) if self.reuses else [] for ids in tokens]
+        tables = tuple(tuple(self._table(at, path) for path in paths) for at in range(len(self.pools)))
+        held = Tokens(tuple(ids[: len(path) * PAGE] for ids, path in zip(tokens, paths, strict=True)))
         return KVCache(held, self.kv, self.pools, tables)
 
     def add(self, ids: Sequence[int], tables: Sequence[Sequence[Block | None]]) -> None:
-        """Keep the whole blocks of a sequence, given its table in each pool. Nobody may write into them any more."""
+        """Cache the whole blocks of a sequence, from its table in each pool; they become read-only."""
         if not self.reuses:
             return
         with self.lock:
@@ -85,19 +85,19 @@ class PrefixCache:
                 level = node.next
 
     def shrink(self, limit: int) -> None:
-        """Drop what was used longest ago until at most ``limit`` bytes are kept, and give unused memory back."""
+        """Evict the least recently used blocks down to ``limit`` bytes, and free unused memory."""
         with self.lock:
             if self.nbytes > limit:
-                for _, _, level, key in sorted(_walk(self._root, 0), key=lambda found: found[:2]):
+                for _, _, level, key in sorted(_walk(self._root, 0), key=lambda entry: entry[:2]):
                     self.nbytes -= sum(b.pool.page_bytes for b in level[key].blocks if b is not None)
-                    del level[key]  # its ends are gone: none was used after it
+                    del level[key]  # its children are gone: none was used later
                     if self.nbytes <= limit:
                         break
         for pool in self.pools:
             pool.shrink()
 
     def _longest(self, ids: Ids) -> list[Node]:
-        """The nodes of a beginning of these tokens whose pages are all there, as far as later tokens see them."""
+        """Nodes of the longest prefix of these tokens whose pages are there, as far as later tokens attend to them."""
         path: list[Node] = []
         with self.lock:
             now, level = next(self._clock), self._root
@@ -107,21 +107,21 @@ class PrefixCache:
                     break
                 path.append(node)
                 level = node.next
-            while path and not all(all(self._seen(at, path)) for at in range(len(self.pools))):
+            while path and not all(all(self._visible(at, path)) for at in range(len(self.pools))):
                 path.pop()
             for node in path:
                 node.used = now
         return path
 
-    def _seen(self, at: int, path: Sequence[Node]) -> list[Block | None]:
-        """The pages of a path that the token behind it sees in a pool."""
+    def _visible(self, at: int, path: Sequence[Node]) -> list[Block | None]:
+        """The pages of a path in a pool that the next token attends to."""
         window = self.pools[at].window
         first = 0 if window is None else max(0, len(path) * PAGE - window + 1) // PAGE
         return [node.blocks[at] for node in path[first:]]
 
     def _table(self, at: int, path: Sequence[Node]) -> Table:
-        seen = self._seen(at, path)
-        return (*[None] * (len(path) - len(seen)), *seen)
+        visible = self._visible(at, path)
+        return (*[None] * (len(path) - len(visible)), *visible)
 
 
 def _walk(level: MutableMapping[Ids, Node], depth: int) -> Iterator[tuple[int, int, MutableMapping[Ids, Node], Ids]]:
@@ -135,11 +135,11 @@ def _walk(level: MutableMapping[Ids, Node], depth: int) -> Iterator[tuple[int, i
 
 
 def keep(llm: LLM, work: MutableKVCache, sequences: Iterable[int]) -> None:
-    """Keep what sequences hold in the model's own pools, within the budget; pictures are not told by tokens alone."""
-    kept: PrefixCache | None = llm.kept.get((work.kv, str(llm.loaded.device)))
-    if kept is None or kept.pools is not work.pools:
+    """Add sequences to the model's prefix cache, within the budget; not those with images: ids do not identify them."""
+    prefixes: PrefixCache | None = llm.prefix_caches.get((work.kv, str(llm.loaded.device)))
+    if prefixes is None or prefixes.pools is not work.pools:
         return
     for s in sequences:
         if not work.pictures[s]:
-            kept.add(work.ids[s], [tables[s] for tables in work.tables])
-    kept.shrink(kv_budget(llm.loaded.device))
+            prefixes.add(work.ids[s], [tables[s] for tables in work.tables])
+    prefixes.shrink(kv_budget(llm.loaded.device))

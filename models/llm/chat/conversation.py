@@ -1,4 +1,4 @@
-"""A chat that goes on: turns, pictures, and the keys and values of what was read before."""
+"""A multi-turn chat: turns, images, and the KV cache of earlier turns."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from .template import Chat, Message, write_chat
 E = TypeVar("E")
 R = TypeVar("R")
 CHUNK: Final = 128
-"""Tokens of a prompt that are read at once: a chat can be stopped after each."""
+"""Tokens of a prefill chunk: a chat can be stopped after each chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a turn."""
+    """The model's answer to a turn."""
 
     text: str
-    """As it was written, thinking included."""
+    """The reply, thinking included."""
     finish: Literal["stop", "length", "constraint", "interrupted"]
     remarks: tuple[str, ...]
-    """What the user should know and was not told in an earlier turn."""
+    """Warnings not shown in an earlier turn."""
     stats: Stats = field(default_factory=Stats)
 
 
 class Conversation:
-    """The turns of a user and a model. What was read of them before is not read again."""
+    """The turns of a user and a model. Tokens of earlier turns stay in the KV cache."""
 
     def __init__(self, llm: LLM, params: SamplingParams, *, system: str = "", thinking: bool | None = None) -> None:
         """See ``write_chat`` for ``thinking``.
@@ -52,7 +52,7 @@ class Conversation:
         self.llm, self.params, self.thinking = llm, params, thinking
         self._tokenizer = llm.tokenizer
         self._system: list[Message] = [{"role": "system", "content": system}] if system else []
-        self._told: set[str] = set()
+        self._remarked: set[str] = set()
         self.reset()
 
     def reset(self) -> None:
@@ -60,12 +60,12 @@ class Conversation:
         self.turns: list[Message] = [*self._system]
         self.pictures: list[Tensor] = []
         self.waiting: list[Tensor] = []
-        """Pictures for the next turn."""
+        """Images for the next turn."""
         self._held: Prefilled | None = None
         self._stopped = False
 
     def show(self, pictures: Sequence[Tensor]) -> None:
-        """Put pictures, each float32 [H, W, C] in 0..1, before the text of the next turn.
+        """Put images, each float32 [H, W, C] in 0..1, before the text of the next turn.
 
         Raises:
             ValueError: the model reads text only.
@@ -74,16 +74,16 @@ class Conversation:
         self.waiting += pictures
 
     def stop(self) -> None:
-        """End the answer that is being written at its next token; from a signal handler or another thread, too."""
+        """Stop the current answer at its next token; safe in a signal handler or another thread."""
         self._stopped = True
 
     def say(self, text: str) -> Generator[str, None, Answer]:
-        """Answer a turn of the user, piece by piece; the empty ones come while the prompt is read.
+        """Stream the answer to a turn of the user; pieces are empty during the prefill.
 
         A turn that fails, or is stopped before its answer begins, is forgotten.
 
         Raises:
-            ContextOverflow: the chat is longer than what the model can read.
+            ContextOverflow: the chat is longer than the model's context.
             ChatError: the template refuses the turn.
         """
         self._stopped = False
@@ -97,12 +97,12 @@ class Conversation:
                 f"the chat has {tokens.lengths[0]} tokens, and {self.llm.loaded.name} reads "
                 f"{self.llm.facts.context} at most"
             )
-        made = yield from self._answer(tokens)
-        remarks = [r for r in chat.remarks if r not in self._told]
-        self._told.update(remarks)
-        if made.text or made.finish != "interrupted":
-            self.turns, self.pictures, self.waiting = [*turns, _turn(chat, made.text)], pictures, []
-        return Answer(made.text, made.finish, tuple(remarks), made.stats)
+        answer = yield from self._answer(tokens)
+        remarks = [r for r in chat.remarks if r not in self._remarked]
+        self._remarked.update(remarks)
+        if answer.text or answer.finish != "interrupted":
+            self.turns, self.pictures, self.waiting = [*turns, _turn(chat, answer.text)], pictures, []
+        return Answer(answer.text, answer.finish, tuple(remarks), answer.stats)
 
     def _answer(self, tokens: Tokens) -> Generator[str, None, Answer]:
         held = None if self.llm.facts.long_positions else self._held
@@ -125,11 +125,11 @@ class Conversation:
         self._held = reply.prefilled
         return Answer(reply.texts[0], reply.finish[0], (), reply.stats)
 
-    def _run(self, made: Generator[E, None, R], text: Callable[[E], str]) -> Generator[str, None, R | None]:
-        """The texts of events; gives what they lead to, or None if they are stopped."""
+    def _run(self, events: Generator[E, None, R], text: Callable[[E], str]) -> Generator[str, None, R | None]:
+        """The texts of events; returns their result, or None if stopped."""
         while not self._stopped:
             try:
-                event = next(made)
+                event = next(events)
             except StopIteration as end:
                 result: R = end.value
                 return result
@@ -138,7 +138,7 @@ class Conversation:
 
 
 def _turn(chat: Chat, text: str) -> Message:
-    """The assistant's turn, with its thinking apart: templates leave that of earlier turns out."""
+    """The assistant's turn, thinking separated: templates leave out that of earlier turns."""
     parsed = parse_reply(text, thinking=chat.begins_thinking)
     if not parsed.thinking:
         return {"role": "assistant", "content": text}
@@ -146,12 +146,12 @@ def _turn(chat: Chat, text: str) -> Message:
 
 
 def _rest(held: Tokens, tokens: Tokens) -> Tokens | None:
-    """What follows in one sequence upon tokens that are held; None if it does not begin with them."""
+    """Tokens of a sequence after those held; None if it does not begin with them."""
     count = held.lengths[0]
-    seen, wanted = held.seen(0), tokens.seen(0)
-    if tokens.ids[0][:count] != held.ids[0] or len(tokens.ids[0]) <= count or len(seen) > len(wanted):
+    held_pictures, pictures = held.pictures_of(0), tokens.pictures_of(0)
+    if tokens.ids[0][:count] != held.ids[0] or len(tokens.ids[0]) <= count or len(held_pictures) > len(pictures):
         return None
-    later = wanted[len(seen) :]
+    later = pictures[len(held_pictures) :]
     if any(spot < count for spot in chain.from_iterable(p.spots for p in later)):
         return None
     return Tokens.of([tokens.ids[0][count:]], [[p.moved(-count) for p in later]])

@@ -1,7 +1,7 @@
-"""Replies taken apart: thinking, answer, and calls of tools.
+"""Parse replies into thinking, answer and tool calls.
 
-Thinking stands between ``<think>`` and ``</think>`` at the beginning of a reply, or the prompt has begun it. An end
-without a beginning is text, and so is one inside a call of a tool.
+Thinking is between ``<think>`` and ``</think>`` at the beginning of a reply, or the prompt has opened it. A closing tag
+without an opening one is text, and so is one inside a tool call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .tool_calls import Place, ToolCall, bare_calls, find_calls
+from .tool_calls import CallSpan, ToolCall, bare_calls, find_calls
 
 _NAMES: Final = "think|thinking|seed:think"
 _BEGIN: Final = re.compile(rf"\s*<({_NAMES})>")
@@ -22,28 +22,28 @@ _UNENDED: Final = "the reply ends while the model was thinking"
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What a reply says."""
+    """A parsed reply."""
 
     thinking: str
     answer: str
     tool_calls: tuple[ToolCall, ...] = ()
     problems: tuple[str, ...] = ()
-    """Calls that cannot be read (their text stays in the answer) or that no tool takes; thinking without an end."""
+    """Unreadable calls (their text stays in the answer), calls of unknown tools, thinking without an end."""
 
 
 def begins_thinking(prompt: str) -> bool:
-    """Whether a prompt ends with the beginning of thinking, so that the reply goes on with it."""
+    """Whether a prompt ends with an opening thinking tag."""
     return re.search(rf"<(?:{_NAMES})>\s*\Z", prompt) is not None
 
 
 def parse_reply(text: str, *, thinking: bool = False, tools: Sequence[Mapping[str, Any]] = ()) -> ParsedReply:
-    """Take a reply apart.
+    """Parse a reply.
 
     Args:
-        text: What the model wrote.
-        thinking: The prompt ended inside thinking, so all is thinking if no end of it comes.
-        tools: What the model may call: JSON schemas, bare or as ``{"type": "function", "function": {...}}``. They say
-            of which types parameters between tags are.
+        text: The reply.
+        thinking: The prompt has opened thinking, so all is thinking if no closing tag comes.
+        tools: JSON schemas of functions, bare or as ``{"type": "function", "function": {...}}``, for the types of
+            parameters between tags.
     """
     places = find_calls(text, tools)
     called = [p for p in places if p.calls]
@@ -53,29 +53,29 @@ def parse_reply(text: str, *, thinking: bool = False, tools: Sequence[Mapping[st
         problems.append("a tool is called inside thinking" + ("; calls after it count" if outer else ""))
     taken = outer or inner
     problems += [text for p in places if p.start >= answer.start or p in taken for text in p.problems]
-    said = _without(text, answer, outer)
-    bare = bare_calls(said.removeprefix("<|python_tag|>").strip(), tools) if not taken else None
+    answer_text = _without(text, answer, outer)
+    bare = bare_calls(answer_text.removeprefix("<|python_tag|>").strip(), tools) if not taken else None
     if bare:
-        said, taken = "", [bare]
+        answer_text, taken = "", [bare]
         problems += bare.problems
     calls = tuple(call for place in taken for call in place.calls)
-    return ParsedReply(_without(text, thought, [] if outer else inner), said, calls, tuple(problems))
+    return ParsedReply(_without(text, thought, [] if outer else inner), answer_text, calls, tuple(problems))
 
 
 def split_thinking(text: str, *, inside: bool = False) -> tuple[str, str]:
-    """The thinking and the answer of a reply, which keeps its calls of tools.
+    """The thinking and the answer of a reply; tool calls stay in the answer.
 
     Args:
-        text: What the model wrote.
-        inside: The prompt ended inside thinking, so all is thinking if no end of it comes.
+        text: The reply.
+        inside: The prompt has opened thinking, so all is thinking if no closing tag comes.
     """
     called = [place for place in find_calls(text, ()) if place.calls]
     thought, answer, _ = _thinking(text, inside, called)
     return text[thought].strip(), text[answer].strip() if thought.stop else text
 
 
-def _thinking(text: str, inside: bool, called: Sequence[Place]) -> tuple[slice, slice, list[str]]:
-    """Where thinking is and where the answer, and problems."""
+def _thinking(text: str, inside: bool, called: Sequence[CallSpan]) -> tuple[slice, slice, list[str]]:
+    """Ranges of thinking and answer, and problems."""
     begin = _BEGIN.match(text)
     if not (begin or inside):
         lone = [m for m in _OWN_LINE.finditer(text) if not _covered(m.end() - 1, called)]
@@ -90,12 +90,12 @@ def _thinking(text: str, inside: bool, called: Sequence[Place]) -> tuple[slice, 
     return slice(start, len(text)), slice(len(text), len(text)), [_UNENDED]
 
 
-def _covered(at: int, places: Sequence[Place]) -> bool:
+def _covered(at: int, places: Sequence[CallSpan]) -> bool:
     return any(p.start <= at < p.end for p in places)
 
 
-def _without(text: str, part: slice, places: Sequence[Place]) -> str:
-    """A part of a text without these places of it."""
+def _without(text: str, part: slice, places: Sequence[CallSpan]) -> str:
+    """A part of a text without these tool calls."""
     pieces, at = [], part.start
     for place in places:
         pieces.append(text[at : place.start])

@@ -1,7 +1,7 @@
-"""Chats as a model's own template writes them.
+"""Chats rendered by a model's own template.
 
-The template comes with the model and is run in transformers' sandbox. It sees plain JSON values only, and no clock: the
-day it may name is given, so that the same chat always gives the same tokens.
+The template comes with the model and runs in transformers' sandbox. It gets plain JSON values and a fixed date instead
+of the clock, so that the same chat always gives the same tokens.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from .reply import begins_thinking
 
 ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 SWITCHES: Final = ("enable_thinking", "thinking")
-"""What templates call the switch for thinking."""
+"""Names of the thinking switch in templates."""
 _THOUGHTS: Final = ("reasoning_content", "thinking", "reasoning")
-"""What an assistant's thinking is called; templates read one of the first two."""
+"""Fields of an assistant's thinking; templates read one of the first two."""
 _FIELDS: Final = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", *_THOUGHTS})
-"""What a turn may have in all chats."""
+"""Fields a turn may have in all chats."""
 DAY: Final = date(2026, 1, 1)
-"""The day that templates are told unless another is given."""
+"""Default date for templates."""
 
 MOST_CHARACTERS: Final = 1 << 24
 MOST_SECONDS: Final = 20.0
-"""A template that writes more, or for longer, is stopped."""
+"""Limits of a template's output and time."""
 
 Message = Mapping[str, Any]
 
 
 class ChatError(ValueError):
-    """A chat that cannot be written; names the turn, counted from 1."""
+    """A chat that cannot be rendered; names the turn, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat as the model reads it."""
+    """A rendered chat."""
 
     text: str
     ids: tuple[int, ...]
-    """Not always the ids of ``text``: what users wrote like a control token is none here."""
+    """May differ from the ids of ``text``: control tokens that users spelled are text."""
     remarks: tuple[str, ...] = ()
-    """What the user should know."""
+    """Warnings for the user."""
 
     @property
     def begins_thinking(self) -> bool:
-        """Whether the reply goes on inside thinking that the template has begun."""
+        """Whether the template has opened thinking."""
         return begins_thinking(self.text)
 
 
@@ -58,25 +58,24 @@ def messages_of(text: str, system: str = "", pictures: int = 0) -> list[Message]
     """Messages from a JSON list of them, or from the plain text of one user turn.
 
     Args:
-        text: Of the user, or the list.
-        system: What comes before all.
-        pictures: How many places for pictures there are to be. If the list has none, they come first in its last user
-            turn.
+        text: The user's text, or the list.
+        system: System prompt.
+        pictures: Number of image placeholders. If the list has none, they come first in its last user turn.
     """
-    found: list[Message] = [{"role": "user", "content": text}]
+    messages: list[Message] = [{"role": "user", "content": text}]
     if text.lstrip().startswith("[") and isinstance(listed := _json(text), list) and _are_messages(listed):
-        found = listed
-    if pictures and not any(part.get("type") == "image" for m in found for part in _parts(m.get("content"))):
-        last = max((i for i, m in enumerate(found) if m["role"] == "user"), default=-1)
+        messages = listed
+    if pictures and not any(part.get("type") == "image" for m in messages for part in _parts(m.get("content"))):
+        last = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=-1)
         if last < 0:
             raise ChatError("there is a picture, but no user turn that could show it")
-        shown = [{"type": "image"}] * pictures + _parts(found[last].get("content"))
-        found = [*found[:last], {**found[last], "content": shown}, *found[last + 1 :]]
+        shown = [{"type": "image"}] * pictures + _parts(messages[last].get("content"))
+        messages = [*messages[:last], {**messages[last], "content": shown}, *messages[last + 1 :]]
     if system:
-        if found and found[0].get("role") == "system":
+        if messages and messages[0].get("role") == "system":
             raise ChatError("turn 1 is a system turn, and another system text is given; keep one of them")
-        found = [{"role": "system", "content": system}, *found]
-    return found
+        messages = [{"role": "system", "content": system}, *messages]
+    return messages
 
 
 def _are_messages(value: Sequence[Any]) -> bool:
@@ -84,7 +83,7 @@ def _are_messages(value: Sequence[Any]) -> bool:
 
 
 def misread(text: str) -> str:
-    """What to say of a text that looks like a list of messages and is sent as the text of one; empty if nothing is."""
+    """Warning for text that looks like a JSON list of messages but is not valid JSON; else empty."""
     if not (text.lstrip().startswith("[") and '"role"' in text):
         return ""
     try:
@@ -95,7 +94,7 @@ def misread(text: str) -> str:
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    """The parts of a turn's content; what is none is left to ``_content``."""
+    """The parts of a turn's content; ``_content`` reports anything else."""
     if isinstance(content, list):
         return [part for part in content if isinstance(part, dict)]
     return [{"type": "text", "text": content}] if isinstance(content, str) else []
@@ -118,20 +117,20 @@ def write_chat(
     day: date = DAY,
     sees: bool = False,
 ) -> Chat:
-    """Write a chat as text and tokens.
+    """Render a chat to text and tokens.
 
     Args:
-        tokenizer: With the model's template.
+        tokenizer: The model's tokenizer, with its template.
         messages: Turns of ``role`` and ``content`` (a text, or a list of ``{"type": "text", "text": ...}``); an
             assistant's may have ``tool_calls`` and ``reasoning_content``.
         tools: JSON schemas of functions, bare or as ``{"type": "function", "function": {...}}``.
-        thinking: Whether the model is to think before it answers; None leaves it to the template.
-        reply: End with the beginning of the assistant's turn.
-        day: What a template that names the day is told.
-        sees: The model reads pictures: a content may have parts ``{"type": "image"}``, and each is one placeholder.
+        thinking: Whether the model thinks before it answers; None leaves it to the template.
+        reply: Add the generation prompt.
+        day: Date for templates that write it.
+        sees: The model reads images: a content may have parts ``{"type": "image"}``, one placeholder each.
 
     Raises:
-        ChatError: a turn is no turn, the template refuses one, or there is no template.
+        ChatError: a turn is invalid or the template refuses it, or there is no template.
     """
     template = tokenizer.chat_template
     if not template:
@@ -157,7 +156,7 @@ def write_chat(
 
 
 def _render(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any]) -> str:
-    """The text; where the template fails, the error names the first turn with which it does."""
+    """The rendered text; if the template fails, the error names the first turn that makes it fail."""
     from jinja2 import TemplateError
 
     write = _compiled(template)
@@ -183,13 +182,13 @@ def _compiled(template: str) -> Callable[..., str]:
     from transformers.utils import chat_template_utils
 
     try:
-        made = chat_template_utils._compile_jinja_template(template)
+        compiled = chat_template_utils._compile_jinja_template(template)
     except TemplateSyntaxError as e:
         raise ChatError(f"the model's chat template is broken at line {e.lineno}: {e.message}") from e
 
     def write(**values: Any) -> str:
         pieces, size, end = [], 0, time.monotonic() + MOST_SECONDS
-        for piece in made.generate(**values):
+        for piece in compiled.generate(**values):
             pieces.append(piece)
             size += len(piece)
             if size > MOST_CHARACTERS or time.monotonic() > end:
@@ -200,26 +199,26 @@ def _compiled(template: str) -> Callable[..., str]:
 
 
 def _checked(message: Any, turn: int, sees: bool) -> dict[str, Any]:
-    """A turn as plain JSON values, with what templates ask for."""
+    """A turn as plain JSON values, in the form that templates expect."""
     if not isinstance(message, Mapping):
         raise ChatError(f'turn {turn} is no object with "role" and "content": {str(message)[:60]!r}')
     role = message.get("role")
     if role not in ROLES:
         raise ChatError(f"turn {turn} has the role {role!r}; roles are {', '.join(ROLES)}")
     try:
-        made: dict[str, Any] = json.loads(json.dumps(dict(message)))
+        plain: dict[str, Any] = json.loads(json.dumps(dict(message)))
     except (TypeError, ValueError) as e:
         raise ChatError(f"turn {turn} ({role}) holds what is no JSON: {e}") from e
-    made["content"] = _content(made.get("content"), turn, role, bool(made.get("tool_calls")), sees)
-    if thought := next((v for name in _THOUGHTS if (v := made.get(name))), None):
-        made |= dict.fromkeys(_THOUGHTS[:2], thought)
-    if calls := made.get("tool_calls"):
-        made["tool_calls"] = [_call(call, turn) for call in calls]
-    return made
+    plain["content"] = _content(plain.get("content"), turn, role, bool(plain.get("tool_calls")), sees)
+    if thought := next((v for name in _THOUGHTS if (v := plain.get(name))), None):
+        plain |= dict.fromkeys(_THOUGHTS[:2], thought)
+    if calls := plain.get("tool_calls"):
+        plain["tool_calls"] = [_call(call, turn) for call in calls]
+    return plain
 
 
 def _content(content: Any, turn: int, role: str, calls: bool, sees: bool) -> str | list[dict[str, Any]]:
-    """A text; for a model that sees a list of parts, which is what all templates of such models take."""
+    """A text; for a model that reads images, a list of parts, as their templates expect."""
     if content is None and calls:
         content = ""
     if isinstance(content, str):
@@ -253,7 +252,7 @@ def checked_tools(tools: Sequence[Any]) -> list[dict[str, Any]]:
     """Tools as ``{"type": "function", "function": {"name", "description", "parameters"}}``.
 
     Raises:
-        ChatError: one is no schema of a function.
+        ChatError: a tool is not a schema of a function.
     """
     return [_tool(t, n) for n, t in enumerate(tools, 1)]
 
@@ -267,53 +266,53 @@ def _tool(tool: Any, number: int) -> dict[str, Any]:
     takes = whole["parameters"]
     if not isinstance(takes, Mapping) or not isinstance(takes.get("properties", {}), Mapping):
         raise ChatError(f'tool {number} ({inner["name"]}): "parameters" is no JSON schema of an object')
-    made: dict[str, Any] = json.loads(json.dumps({"type": "function", "function": whole}))
-    return made
+    plain: dict[str, Any] = json.loads(json.dumps({"type": "function", "function": whole}))
+    return plain
 
 
 def can_switch_thinking(template: str | None) -> bool:
-    """Whether a template lets thinking be switched on and off."""
+    """Whether a template has a switch for thinking."""
     return any(re.search(rf"\b{name}\b", template or "") for name in SWITCHES)
 
 
 def _unused(template: str, thinking: bool | None, day: date, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Settings and fields of turns that a template does not name."""
-    found = []
+    """Warnings for settings and fields of turns that a template ignores."""
+    remarks = []
     if thinking is not None and not can_switch_thinking(template):
-        found.append("the chat template of this model has no switch for thinking; it is left as it is")
+        remarks.append("the chat template of this model has no switch for thinking; it is left as it is")
     if day != DAY and "strftime_now" not in template:
-        found.append(f"the chat template of this model names no day; {day} is left out")
+        remarks.append(f"the chat template of this model names no day; {day} is left out")
     for n, m in enumerate(messages, 1):
         other = [k for k, v in m.items() if v and k not in _FIELDS and not re.search(rf"\b{re.escape(k)}\b", template)]
-        found += [f"the chat template of this model does not read {key!r} of turn {n} ({m['role']})" for key in other]
-    return found
+        remarks += [f"the chat template of this model does not read {key!r} of turn {n} ({m['role']})" for key in other]
+    return remarks
 
 
 def _left_out(template: str, messages: list[dict[str, Any]], options: Mapping[str, Any], sign: str) -> list[str]:
-    """What of a chat the template does not write: it is run on the same chat with signs in it, and signs are missed.
+    """Warnings for parts of a chat that the template drops: it renders the chat with markers, and some are missing.
 
-    A template that fails on those says nothing.
+    No warnings if the template fails on the markers.
     """
     signs: dict[str, str] = {}
 
-    def signed(value: Any, what: str) -> Any:
-        return _with_sign(value, signs.setdefault(what, f"{sign}{len(signs)}{sign}"))
+    def signed(value: Any, label: str) -> Any:
+        return _with_sign(value, signs.setdefault(label, f"{sign}{len(signs)}{sign}"))
 
     tools = options["tools"] and signed(options["tools"], "the tools")
     turns = []
     for n, m in enumerate(messages, 1):
         parts = {"content": f"the text of turn {n} ({m['role']})", "tool_calls": f"the tool calls of turn {n}"}
-        turns.append({**m, **{key: signed(m[key], what) for key, what in parts.items() if m.get(key)}})
+        turns.append({**m, **{key: signed(m[key], label) for key, label in parts.items() if m.get(key)}})
     try:
         text = _compiled(template)(messages=turns, **{**options, "tools": tools})
     except Exception:
         return []
-    missed = [what for what, s in signs.items() if s not in text and json.dumps(s)[1:-1] not in text]
-    return [f"the chat template of this model leaves out {what}" for what in missed]
+    missed = [label for label, s in signs.items() if s not in text and json.dumps(s)[1:-1] not in text]
+    return [f"the chat template of this model leaves out {label}" for label in missed]
 
 
 def _with_sign(value: Any, sign: str) -> Any:
-    """A content with a sign at its end; calls or tools with one in their names."""
+    """A content with a marker at its end; calls or tools with it in their names."""
     if isinstance(value, str):
         return value + sign
     if "function" in value[0]:
@@ -322,7 +321,7 @@ def _with_sign(value: Any, sign: str) -> Any:
 
 
 def _guarded(value: Any, tokenizer: Tokenizer, mark: str, special_only: bool = False) -> Any:
-    """A value with marks in the control tokens that its texts spell. Names of fields stay as they are."""
+    """A value with marks in the control tokens that its texts spell; field names are not changed."""
     if isinstance(value, str):
         return tokenizer.guard(value, mark, special_only)
     if isinstance(value, dict):

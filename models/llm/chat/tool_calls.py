@@ -5,8 +5,7 @@
     [TOOL_CALLS][{"name": ..., "arguments": {...}}]                Mistral
     {"name": ..., "parameters": {...}}, alone or in a list         Llama 3, and Mistral if its token is not shown
 
-JSON brings the types of arguments. Parameters between tags have none: the schema of the tool says what they are, and
-without one they are texts.
+JSON arguments are typed. Parameters between tags take their types from the tool's schema; without one they are strings.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _FUNCTION_END: Final = re.compile(
 _PARAMETER: Final = re.compile(r"<parameter=([^>\s]+)>\n?")
 _PARAMETER_END: Final = re.compile(r"\n?(?:</parameter>\s*)?\Z")
 _DEEPEST: Final = 8
-"""How deep the references of a schema are followed."""
+"""Depth to which ``$ref`` is followed."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "integer": (int,),
     "number": (int, float),
@@ -36,12 +35,12 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,),
     "object": (dict,),
 }
-"""Python's types of JSON's, but for texts."""
+"""Python types of JSON types, without strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A function that the model wants to be called."""
+    """A call of a function by the model."""
 
     name: str
     arguments: dict[str, Any]
@@ -51,8 +50,8 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in a text tools are called."""
+class CallSpan:
+    """A range of a text with tool calls."""
 
     start: int
     end: int
@@ -61,14 +60,14 @@ class Place:
     problems: tuple[str, ...] = ()
 
 
-def find_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[Place]:
-    """All places of a text where a tool is called, in order.
+def find_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[CallSpan]:
+    """All tool calls in a text, in order.
 
     Args:
         text: A reply.
         tools: JSON schemas of functions, bare or as ``{"type": "function", "function": {...}}``.
     """
-    reader, places, at = _Reader(tools), [], 0
+    reader, places, at = _CallReader(tools), [], 0
     while begin := _BEGIN.search(text, at):
         place = reader.read(text, begin)
         places.append(place)
@@ -76,25 +75,25 @@ def find_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[Place
     return places
 
 
-def bare_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> Place | None:
-    """The calls of a text that is nothing but JSON of calls with their arguments; None if it is anything else."""
-    reader = _Reader(tools)
+def bare_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> CallSpan | None:
+    """The calls of a text that is nothing but JSON tool calls; else None."""
+    reader = _CallReader(tools)
     try:
         calls = _calls(_DECODER.decode(text), bare=True)
     except (ValueError, RecursionError):
         return None
-    return Place(0, len(text), calls, reader.problems(calls)) if calls else None
+    return CallSpan(0, len(text), calls, reader.problems(calls)) if calls else None
 
 
-class _Reader:
-    """Reads calls of the functions that it knows the schemas of; of others, too, if it knows none."""
+class _CallReader:
+    """Parses calls of the functions in the schemas; without schemas, of any function."""
 
     def __init__(self, tools: Iterable[Mapping[str, Any]]) -> None:
         functions = [t.get("function", t) for t in tools]
         self.schemas: dict[str, Mapping[str, Any]] = {f["name"]: f.get("parameters") or {} for f in functions}
 
-    def read(self, text: str, begin: re.Match[str]) -> Place:
-        """What stands behind the beginning of a call."""
+    def read(self, text: str, begin: re.Match[str]) -> CallSpan:
+        """Parse the call that begins at a match."""
         at = begin.end()
         if not begin[0].startswith("[") and _FUNCTION.match(text, at):
             return self._functions(text, begin.start(), at)
@@ -107,9 +106,9 @@ class _Reader:
         end = at if begin[0].startswith("[") else (m.end() if (m := _END.match(text, at)) else 0)
         if not calls or not end:
             return _unreadable(text, begin)
-        return Place(begin.start(), end, calls, self.problems(calls))
+        return CallSpan(begin.start(), end, calls, self.problems(calls))
 
-    def _functions(self, text: str, start: int, at: int) -> Place:
+    def _functions(self, text: str, start: int, at: int) -> CallSpan:
         calls: list[ToolCall] = []
         problems: list[str] = []
         while function := _FUNCTION.match(text, at):
@@ -123,7 +122,7 @@ class _Reader:
             problems += wrong
         close = _END.match(text, at)
         problems += self.problems(calls)
-        return Place(start, close.end() if close else at, tuple(calls), tuple(problems))
+        return CallSpan(start, close.end() if close else at, tuple(calls), tuple(problems))
 
     def _arguments(self, function: str, body: str) -> tuple[dict[str, Any], list[str]]:
         whole = self.schemas.get(function, {})
@@ -143,7 +142,7 @@ class _Reader:
         return arguments, problems
 
     def problems(self, calls: Iterable[ToolCall]) -> tuple[str, ...]:
-        """Calls of functions that there are not."""
+        """Problems for calls of unknown functions."""
         known = ", ".join(self.schemas)
         return tuple(
             f"the model calls {c.name!r}, and the tools are {known}"
@@ -152,19 +151,21 @@ class _Reader:
         )
 
 
-def _unreadable(text: str, begin: re.Match[str]) -> Place:
-    """A call that is none: it goes up to its end or the next one."""
+def _unreadable(text: str, begin: re.Match[str]) -> CallSpan:
+    """An unreadable call, up to its closing tag or the next call."""
     after = re.compile(r"</tool_call>|(?=<tool_call>)|\Z").search(text, begin.end())
     assert after is not None
     end = len(text) if begin[0].startswith("[") else after.end()
-    return Place(begin.start(), end, (), (f"a call of a tool cannot be read: {text[begin.end() : end].strip()[:200]}",))
+    return CallSpan(
+        begin.start(), end, (), (f"a call of a tool cannot be read: {text[begin.end() : end].strip()[:200]}",)
+    )
 
 
 def _begins(body: str, mark: re.Match[str], schemas: Mapping[str, Any]) -> bool:
-    """Whether a parameter begins at a mark, which may be part of the value before it, too.
+    """Whether a parameter begins at a match, which may also be part of the value before it.
 
-    It does behind the end of another. Where that end is left out, it does at the beginning of a line, if the function
-    has such a parameter or nobody knows.
+    It does after the closing tag of another. Without that tag, it does at the beginning of a line, if the function has
+    such a parameter or no schema.
     """
     before = body[: mark.start()]
     if not before.strip() or before.rstrip().endswith("</parameter>"):
@@ -173,7 +174,7 @@ def _begins(body: str, mark: re.Match[str], schemas: Mapping[str, Any]) -> bool:
 
 
 def _kinds(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> frozenset[str]:
-    """JSON's types that a schema allows; none if it does not say."""
+    """JSON types that a schema allows; empty if it names none."""
     if not isinstance(schema, Mapping) or deep > _DEEPEST:
         return frozenset()
     if isinstance(reference := schema.get("$ref"), str):
@@ -186,7 +187,7 @@ def _kinds(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> frozenset[st
 
 
 def _resolved(reference: str, whole: Mapping[str, Any]) -> Any:
-    """What ``#/a/b`` stands for."""
+    """The schema that ``#/a/b`` refers to."""
     value: Any = whole
     for name in reference.removeprefix("#").split("/")[1:]:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -194,14 +195,14 @@ def _resolved(reference: str, whole: Mapping[str, Any]) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """JSON's type of a value."""
+    """JSON type of a value."""
     if isinstance(value, str):
         return "string"
     return "boolean" if isinstance(value, bool) else next(kind for kind, t in _TYPES.items() if isinstance(value, t))
 
 
 def _typed(text: str, kinds: frozenset[str]) -> tuple[bool, Any]:
-    """A parameter as one of these types, and whether it is of one; without types, and if a text will do, as it is."""
+    """Whether a parameter has one of these types, and its value; a string without types or if strings are allowed."""
     if not kinds or "string" in kinds:
         return True, None if "null" in kinds and text.strip() == "null" else text
     try:
@@ -215,7 +216,7 @@ def _typed(text: str, kinds: frozenset[str]) -> tuple[bool, Any]:
 
 
 def _calls(value: Any, bare: bool = False) -> tuple[ToolCall, ...]:
-    """The calls that a JSON value stands for; none if a part of it is no call."""
+    """The calls in a JSON value; empty if any item is not a call."""
     calls = [_call(v, bare) for v in (value if isinstance(value, list) else [value])]
     return tuple(c for c in calls if c) if all(calls) else ()
 
@@ -244,4 +245,4 @@ def _finite(number: str) -> float:
 
 
 _DECODER: Final = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=_finite)
-"""Takes line breaks inside texts, as models write them."""
+"""Accepts line breaks inside strings, as models write them."""

@@ -1,4 +1,4 @@
-"""From logits to a reply, a token at a time."""
+"""Decode: from logits to a reply, one token at a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .stats import Stats
 
 Finish = Literal["stop", "length", "constraint"]
 AHEAD = 256
-"""Tokens that memory is reserved for at once."""
+"""Tokens that memory is allocated for at once."""
 
 
 class Constraint(Protocol):
-    """Says which tokens may come next."""
+    """Limits the next token."""
 
     def mask(self, sequence: int, ids: Sequence[int]) -> Tensor | None:
         """Mask [V] of bool after the reply ``ids``, true = allowed; None allows all. All false ends the reply."""
@@ -41,7 +41,7 @@ class Stopper(Protocol):
         ...
 
     def finish(self, sequence: int) -> str:
-        """What was held back."""
+        """The text that was held back."""
         ...
 
 
@@ -51,28 +51,28 @@ class TokenEvent:
 
     sequence: int
     id: int
-    """-1 for text that was held back and comes without a token."""
+    """-1 for held-back text that comes without a token."""
     text: str
-    """What became certain of the text with this token; may be empty or of several tokens."""
+    """Text that became certain with this token; may be empty or of several tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What a decode made of each sequence."""
+    """The replies of a batch."""
 
     tokens: Tokens
-    """The reply only, with the id that stopped it."""
+    """Without the prompt; with the id that stopped the reply."""
     texts: tuple[str, ...]
-    """Without stop strings and ids; empty without a stopper."""
+    """Without stop strings and stop ids; empty without a stopper."""
     finish: tuple[Finish, ...]
-    """``stop``: an id or a string that stops. ``length``: max_tokens, or the context or the cache's budget is full."""
+    """``stop``: a stop id or stop string. ``length``: max_tokens, or the context or the cache's budget is full."""
     prefilled: Prefilled | None
-    """To go on from: holds prompt and reply. None if that was not wanted."""
+    """Prompt and reply, to continue from; None without ``go_on``."""
     stats: Stats
 
 
 class Sequences:
-    """The replies of a batch while they are made: what ends them, and their texts."""
+    """The replies of a batch during decoding: tokens, texts, and why each ended."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Sequences:
         return len(self.held.ids[sequence]) + len(self.ids[sequence])
 
     def allowed(self, logits: Tensor, sequences: Sequence[int]) -> Tensor:
-        """Logits [rows, V] after all rules; a sequence that may not go on is finished."""
+        """Logits [rows, V] after penalties and the constraint; a sequence without allowed tokens is finished."""
         logits = self.chooser.ruled(logits, sequences, [len(self.ids[s]) for s in sequences])
         if self.constraint is None:
             return logits
@@ -116,7 +116,7 @@ class Sequences:
         return logits.masked_fill(~torch.stack(masks).to(logits.device), -torch.inf)
 
     def take(self, sequence: int, token: int) -> TokenEvent:
-        """Add a token to a reply and see whether it ends it."""
+        """Add a token to a reply, and finish the reply if it ends there."""
         self.ids[sequence].append(token)
         self.chooser.taken(sequence, token)
         text, stopped = "", token in self.stop_ids
@@ -137,7 +137,7 @@ class Sequences:
         return self._event(sequence, token, text)
 
     def rest(self, sequences: Sequence[int]) -> list[TokenEvent]:
-        """The text that was held back of sequences that have ended without one more token."""
+        """Held-back text of sequences that ended without another token."""
         if self.stopper is None:
             return []
         texts = [(s, self.stopper.finish(s)) for s in sequences]
@@ -148,7 +148,7 @@ class Sequences:
         return TokenEvent(sequence, token, text)
 
     def reply(self, prefilled: Prefilled | None, stats: Stats) -> Reply:
-        """The replies as they are; all sequences must be finished."""
+        """The replies; all sequences must be finished."""
         finish = tuple(f for f in self.finish if f is not None)
         return Reply(Tokens.of(self.ids), tuple(map("".join, self.texts)), finish, prefilled, stats)
 
@@ -162,16 +162,16 @@ def decode(
     stopper: Stopper | None = None,
     go_on: bool = True,
 ) -> Generator[TokenEvent, None, Reply]:
-    """Make a reply to each sequence of a batch; one that is finished leaves the others alone.
+    """Decode a reply to each sequence of a batch; finished sequences leave the batch.
 
     Args:
         llm: The model that prefilled.
-        prefilled: What to go on from; stays as it is, so that other decodes can start from it.
-        params: How tokens are chosen and when to stop.
-        constraint: What may be said.
-        stopper: Makes the text of the reply and knows its stop strings.
-        go_on: Run the last token of each reply, too, so that ``Reply.prefilled`` is there to go on from: two decodes
-            in a row are then the same as a longer one.
+        prefilled: Where to start; not changed, so other decodes can start from it.
+        params: Sampling and stopping.
+        constraint: Allowed tokens.
+        stopper: Detokenizes and looks for stop strings.
+        go_on: Run the last token of each reply, too, so that ``Reply.prefilled`` can be continued: two decodes in a
+            row then equal a longer one.
 
     Raises:
         ContextOverflow: the context is full before the first token.
@@ -188,7 +188,7 @@ def decode(
         while active:
             logits = work.allowed(logits, active)
             rows = [row for row, s in enumerate(active) if not work.finish[s]]
-            if rows != list(range(len(active))):  # the constraint has nothing more to say
+            if rows != list(range(len(active))):  # the constraint allows nothing more
                 yield from work.rest([s for s in active if work.finish[s]])
                 logits, active = logits[rows], [active[row] for row in rows]
                 if not active:
@@ -204,13 +204,13 @@ def decode(
             if not run:
                 break
             ahead = max(work.room[s] - len(work.ids[s]) for s, _ in run)
-            found = session.step(run, reserve=min(ahead, AHEAD))
+            new_logits = session.step(run, reserve=min(ahead, AHEAD))
             steps += 1
             for row, (s, _) in enumerate(run):
-                ends[s] = found[row : row + 1]
-            kept = [row for row, (s, _) in enumerate(run) if not work.finish[s]]
-            active = [run[row][0] for row in kept]
-            logits = found if len(kept) == len(run) else found[kept]
+                ends[s] = new_logits[row : row + 1]
+            going = [row for row, (s, _) in enumerate(run) if not work.finish[s]]
+            active = [run[row][0] for row in going]
+            logits = new_logits if len(going) == len(run) else new_logits[going]
             session.working.trim()
         session.keep(range(len(work.ids)))
         cache = session.freeze()

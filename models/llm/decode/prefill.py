@@ -1,4 +1,4 @@
-"""From a prompt to its keys and values and the logits of what comes next."""
+"""Prefill: from a prompt to its keys and values and the logits of the next token."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Progress(NamedTuple):
 
 
 class ContextOverflow(ValueError):
-    """A prompt, or a prompt with its reply, is longer than the model can read."""
+    """A prompt, or a prompt with its reply, is longer than the model's context."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prefilled:
-    """Sequences that are ready to go on."""
+    """Prefilled sequences, ready to decode."""
 
     cache: KVCache
     logits: Tensor
-    """float32 [B, V]: of the token after the last of each sequence."""
+    """float32 [B, V]: logits of the next token of each sequence."""
     stats: Stats = field(default_factory=Stats)
 
     def select(self, sequences: list[int]) -> Prefilled:
@@ -55,37 +55,37 @@ def prefill(
     kv: KVKind = "native",
     reuse: bool = True,
 ) -> Generator[Progress, None, Prefilled]:
-    """Read the tokens of a batch of sequences, of whatever lengths.
+    """Run the tokens of a batch of sequences, of any lengths, through the model.
 
     Args:
         llm: The model.
-        tokens: At least one a sequence.
-        cache: What the sequences hold already and the tokens are appended to; stays as it is.
-        chunk: How many tokens, of all sequences together, run through the network at once.
-        kv: How keys and values are kept, if there is no cache yet.
-        reuse: Without a cache, begin with what the model has read before of the same tokens, and keep what it reads.
+        tokens: At least one per sequence.
+        cache: Cache to append the tokens to; not changed.
+        chunk: Tokens of all sequences together that run through the network at once.
+        kv: Format of keys and values, if there is no cache yet.
+        reuse: Without a cache, use the model's prefix cache and add to it.
 
     Raises:
-        OverBudget: the sequences take more memory than they may have; nothing has run then.
+        OverBudget: the sequences need more memory than the budget; nothing has run then.
         ContextOverflow: a sequence would be longer than the model's context; nothing has run then.
-        ValueError: a sequence without tokens, ids that the model does not know, or a cache of another batch.
+        ValueError: a sequence without tokens, unknown ids, or a cache with another number of sequences.
     """
     if chunk < 1:
         raise ValueError(f"chunk must be at least 1, not {chunk}")
-    kept = PrefixCache.of(llm, kv) if cache is None and reuse and not tokens.pictures else None
+    prefixes = PrefixCache.of(llm, kv) if cache is None and reuse and not tokens.pictures else None
     cache = KVCache.empty(llm, len(tokens), kv) if cache is None else cache
     _check(llm, tokens, cache)
     if llm.facts.long_positions:
-        chunk = max(chunk, sum(tokens.lengths))  # all keys of a sequence are to know its length
+        chunk = max(chunk, sum(tokens.lengths))  # RoPE of all keys depends on the length
     began = time.perf_counter()
-    given = sum(tokens.lengths)
+    prompt_tokens = sum(tokens.lengths)
     budget = kv_budget(llm.loaded.device)
     lengths = [*map(add, cache.lengths, tokens.lengths)]
-    need = check_budget(llm, kept.pools if kept else cache.pools, cache.kv, lengths, chunk, budget)
-    if kept:
-        cache = kept.begin(tokens)
+    need = check_budget(llm, prefixes.pools if prefixes else cache.pools, cache.kv, lengths, chunk, budget)
+    if prefixes:
+        cache = prefixes.begin(tokens)
         tokens = Tokens(tuple(ids[n:] for ids, n in zip(tokens, cache.lengths, strict=True)))
-        kept.shrink(budget - need + cache.nbytes)
+        prefixes.shrink(budget - need + cache.nbytes)
     with Session.open(llm, cache) as session:
         session.look(tokens)
         total = sum(tokens.lengths)
@@ -93,9 +93,9 @@ def prefill(
         done = 0
         for rows in chunks(tokens, chunk):
             reserve = max(len(tokens.ids[s]) for s, _ in rows)
-            found = session.step(rows, reserve=reserve)
+            new_logits = session.step(rows, reserve=reserve)
             for row, (sequence, _) in enumerate(rows):
-                logits[sequence] = found[row : row + 1]
+                logits[sequence] = new_logits[row : row + 1]
             session.keep(s for s, _ in rows)
             session.working.trim()
             done += sum(len(ids) for _, ids in rows)
@@ -103,8 +103,8 @@ def prefill(
         held = session.freeze()
         seconds = time.perf_counter() - began
         stats = Stats(
-            prompt_tokens=given,
-            reused_tokens=given - total,
+            prompt_tokens=prompt_tokens,
+            reused_tokens=prompt_tokens - total,
             prefill_s=seconds,
             kv_bytes=held.nbytes,
             experts=session.experts(),

@@ -1,4 +1,4 @@
-"""How the next token is chosen from logits."""
+"""Sampling of the next token from logits."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class SamplingParams:
     """Settings of a decode. Each rule is off at its default."""
 
     temperature: float = 0.0
-    """0 takes the most probable token, the lowest id of equals; so does what float32 cannot hold (1e-38)."""
+    """0 (or below what float32 holds, 1e-38) is greedy: the most probable token, of equals the lowest id."""
     top_k: int = 0
     """Keep the k most probable; 0: all."""
     top_p: float = 1.0
-    """Keep the fewest most probable whose probabilities sum up to this; 1: all."""
+    """Keep the smallest set of most probable tokens whose probabilities sum up to this; 1: all."""
     min_p: float = 0.0
-    """Keep those at least this many times as probable as the most probable; 0: all."""
+    """Keep tokens with at least this share of the highest probability; 0: all."""
     repetition_penalty: float = 1.0
     """Divides positive logits of tokens of the prompt and the reply, multiplies negative ones (arXiv 1909.05858)."""
     presence_penalty: float = 0.0
-    """Taken from the logits of tokens that are in the reply."""
+    """Subtracted from the logits of tokens in the reply."""
     frequency_penalty: float = 0.0
-    """Taken from the logits of tokens of the reply, once for each time that they are in it."""
+    """Subtracted from the logits of tokens in the reply, once per occurrence."""
     seed: int = 0
     """Sequence i of a batch draws with seed + i, whatever else is in the batch."""
     max_tokens: int = 256
     min_tokens: int = 0
-    """Ids that stop are not drawn before this many tokens."""
+    """Stop ids are not drawn before this many tokens."""
     stop: tuple[str, ...] = ()
     """Texts that end the reply and are not part of it."""
     stop_ids: tuple[int, ...] = ()
@@ -65,18 +65,18 @@ class SamplingParams:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Settings that are given and do nothing, since no token is drawn."""
+        """Settings without effect in greedy decoding."""
         off = {"top_k": 0, "top_p": 1, "min_p": 0}
         return tuple(name for name, value in off.items() if self.greedy and getattr(self, name) != value)
 
     @property
     def greedy(self) -> bool:
-        """Whether the most probable token is taken and none is drawn."""
+        """Whether decoding is greedy."""
         return self.temperature < LEAST_TEMPERATURE
 
 
 class TokenSampler:
-    """The rules of a decode, with what they remember of each sequence."""
+    """Logit processing and sampling of a decode, with token counts of each sequence."""
 
     def __init__(self, params: SamplingParams, prompts: Sequence[Sequence[int]], stop_ids: Iterable[int]) -> None:
         """``prompts`` are the tokens of each sequence so far; ``stop_ids`` all that end a reply."""
@@ -88,20 +88,20 @@ class TokenSampler:
         self._tensors: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
 
     def taken(self, sequence: int, token: int) -> None:
-        """Remember a token of the reply."""
+        """Count a token of the reply."""
         if self._counts:
             self._replies[sequence][token] += 1
 
-    def ruled(self, logits: Tensor, sequences: Sequence[int], made: Sequence[int]) -> Tensor:
-        """Logits after bias, penalties and ``min_tokens``, which are not changed in place.
+    def ruled(self, logits: Tensor, sequences: Sequence[int], lengths: Sequence[int]) -> Tensor:
+        """Logits after bias, penalties and ``min_tokens``; the input is not changed.
 
         Args:
             logits: float32 [rows, V].
-            sequences: Which sequence each row is of.
-            made: How many tokens each has made.
+            sequences: Sequence of each row.
+            lengths: How many tokens the reply of each row has.
         """
         p = self.params
-        early = [row for row, n in enumerate(made) if n < p.min_tokens] if self._stops else []
+        early = [row for row, n in enumerate(lengths) if n < p.min_tokens] if self._stops else []
         if not (p.logit_bias or self._counts or early):
             return logits
         logits = logits.clone()
@@ -119,8 +119,8 @@ class TokenSampler:
 
     def _penalize(self, logits: Tensor, sequence: int) -> None:
         p, reply = self.params, self._replies[sequence]
-        if p.repetition_penalty != 1 and (seen := self._prompts[sequence] | reply.keys()):
-            ids = torch.tensor(sorted(seen), device=logits.device)
+        if p.repetition_penalty != 1 and (used := self._prompts[sequence] | reply.keys()):
+            ids = torch.tensor(sorted(used), device=logits.device)
             old = logits[ids]
             logits[ids] = torch.where(old > 0, old / p.repetition_penalty, old * p.repetition_penalty)
         if reply and (p.presence_penalty or p.frequency_penalty):
@@ -129,13 +129,13 @@ class TokenSampler:
             logits[ids] -= p.presence_penalty + p.frequency_penalty * counts
 
     def draw(self, logits: Tensor, sequences: Sequence[int], positions: Sequence[int], stream: int = 0) -> list[int]:
-        """One token a row from ruled logits; a draw depends on the seed, the sequence and its position only.
+        """One token per row from processed logits; a draw depends only on the seed, the sequence and its position.
 
         Args:
             logits: float32 [rows, V].
-            sequences: Which sequence each row is of.
-            positions: Of the token that is drawn.
-            stream: Another number gives draws that are independent of these.
+            sequences: Sequence of each row.
+            positions: Position of the drawn token.
+            stream: Draws of different streams are independent.
 
         Raises:
             ValueError: a row holds NaN or an infinite logit, or forbids all tokens.
@@ -155,13 +155,13 @@ class TokenSampler:
     def stream(
         self, sequences: Sequence[int], positions: Sequence[int], stream: int, device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Seeds and offsets of the random numbers for one draw a row, int64."""
+        """Seeds and offsets of the random numbers for one draw per row, int64."""
         seeds = [_signed(self.params.seed + s + stream * 0x9E3779B97F4A7C15) for s in sequences]
-        made = torch.tensor([seeds, list(positions)], dtype=torch.int64, device=device)
-        return made[0], made[1]
+        numbers = torch.tensor([seeds, list(positions)], dtype=torch.int64, device=device)
+        return numbers[0], numbers[1]
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """float64 [rows, V]: how probably ``draw`` takes each token of ruled logits."""
+        """Probabilities from which ``draw`` samples processed logits, float64 [rows, V]."""
         p = self.params
         if p.greedy:
             return torch.zeros_like(logits, dtype=torch.float64).scatter_(1, logits.argmax(-1, keepdim=True), 1)
@@ -173,7 +173,7 @@ class TokenSampler:
 
 
 def _why_none(best: Tensor) -> str:
-    """What is wrong with rows whose best logits are these."""
+    """Why no token can be chosen, from the best logit of each row."""
     if bool(best.isnan().any()):
         return "the model's logits are not numbers (NaN); its weights or its data type are broken"
     if bool((best > 0).logical_and(best.isinf()).any()):
@@ -182,6 +182,6 @@ def _why_none(best: Tensor) -> str:
 
 
 def _signed(seed: int) -> int:
-    """A seed as the 64 bits that torch can hold."""
+    """A seed as a signed 64-bit integer."""
     seed &= (1 << 64) - 1
     return seed - (1 << 64) if seed >> 63 else seed

@@ -22,11 +22,11 @@ from ..tokens import Tokens
 Row = tuple[int, Sequence[int]]
 """A sequence and its new tokens."""
 Span = tuple[int, int, int]
-"""A sequence, and from where to where in it the tokens of a step are."""
+"""A sequence, and the range (start, end) of a step's tokens in it."""
 
 
 class Session:
-    """A working copy of a cache with the network that goes on from it, while the network is resident."""
+    """A working copy of a cache with its network, while the network is resident."""
 
     def __init__(self, llm: LLM, network: Any, cache: KVCache) -> None:
         self.llm, self.network = llm, network
@@ -39,39 +39,39 @@ class Session:
         self._loaded: list[int] = []
         self._experts: dict[int, Tensor] = {}
         self._alone = llm.facts.long_positions
-        """Positions of other sequences would change those of a sequence."""
+        """Sequences run one by one: RoPE depends on the longest of a batch."""
         accepted = inspect.signature(network.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
-        self._express = FusedDecoder.of(network)
-        self._sight = VisionRunner(llm, network, llm.vision) if llm.vision else None
+        self._fused = FusedDecoder.of(network)
+        self._vision = VisionRunner(llm, network, llm.vision) if llm.vision else None
 
     @classmethod
     @contextmanager
     def open(cls, llm: LLM, cache: KVCache) -> Iterator[Session]:
-        """A session for the time of the block; raw views of the weights, which its fast path keeps, end with it."""
+        """A session for the time of the block; the fast path's raw views of the weights end with it."""
         with llm.loaded.resident() as network:
             session = cls(llm, network, cache)
             try:
                 yield session
             finally:
-                session._express = None
+                session._fused = None
 
     @property
     def lengths(self) -> list[int]:
         return self.working.lengths
 
     def look(self, tokens: Tokens) -> None:
-        """See the pictures of tokens that are going to be appended, a sequence a row."""
+        """Run the vision tower on the images of tokens that will be appended, one sequence per row."""
         for sequence in range(len(tokens)):
-            for picture in tokens.seen(sequence):
-                assert self._sight is not None
+            for picture in tokens.pictures_of(sequence):
+                assert self._vision is not None
                 placed = picture.moved(self.lengths[sequence])
-                self._sight.look(sequence, placed)
+                self._vision.look(sequence, placed)
                 self.working.pictures[sequence].append(placed)
 
     def experts(self) -> dict[str, tuple[int, ...]]:
-        """By layer with a mixture of experts: how many tokens each expert was given so far."""
+        """By layer with a mixture of experts: tokens routed to each expert so far."""
         names = {id(part): name for name, part in self.network.named_modules()} if self._experts else {}
         return {names[part]: tuple(counts.tolist()) for part, counts in self._experts.items()}
 
@@ -80,8 +80,8 @@ class Session:
 
         Args:
             rows: Each sequence at most once, with at least one token.
-            every: Give the logits behind each token, not behind the last of each row only.
-            reserve: Tokens a row that will be appended later.
+            every: Return logits after each token, not only after the last of each row.
+            reserve: Tokens per row to allocate for in addition.
 
         Returns:
             float32 [rows, V], or [tokens, V] in the order of the rows.
@@ -98,7 +98,7 @@ class Session:
         return self._run(rows, counts, tall=one_each and not self._latent, every=every)
 
     def _fresh(self, rows: Sequence[Row]) -> bool:
-        """Whether a sequence has no state yet, so that it cannot run beside others."""
+        """Whether a sequence has no recurrent state yet and cannot run in a batch."""
         return any(not self.lengths[sequence] for sequence, _ in rows)
 
     @torch.no_grad()
@@ -124,15 +124,15 @@ class Session:
         return logits.float()
 
     def _logits(self, ids: Tensor, spans: Sequence[Span], tall: bool, step: Step, last: list[int] | None) -> Tensor:
-        """[T, V] behind the tokens of a step, or fewer with those in ``last`` among them."""
-        if self._sight is not None:
-            states = self._sight.states(ids, spans, self.working.pictures, self._cache, tall)
+        """Logits [T, V] after the tokens of a step, or fewer that include those in ``last``."""
+        if self._vision is not None:
+            states = self._vision.states(ids, spans, self.working.pictures, self._cache, tall)
             head = self.network.get_output_embeddings()
-            seen: Tensor = head(states if last is None or len(last) == len(states) else states[last])
-            return seen
+            visual: Tensor = head(states if last is None or len(last) == len(states) else states[last])
+            return visual
         places = [p for _, start, end in spans for p in range(start, end)]
-        if self._express is not None:
-            return self._express(ids, places, self._cache, step, last)
+        if self._fused is not None:
+            return self._fused(ids, places, self._cache, step, last)
         positions = torch.tensor(places, device=ids.device)
         shape = (-1, 1) if tall else (1, -1)
         options: dict[str, Any] = {self._cache_name: self._cache}
@@ -143,7 +143,7 @@ class Session:
         return logits
 
     def _load(self, rows: list[int]) -> None:
-        """Have the states of these sequences in the layers."""
+        """Load the recurrent states of these sequences into the layers."""
         if rows == self._loaded:
             return
         self._save()
@@ -156,18 +156,18 @@ class Session:
             self._states[s] = tuple(layer.save(at) for layer in self._cache.stateful)
 
     def keep(self, sequences: Iterable[int]) -> None:
-        """Have what sequences hold kept for others that begin with the same tokens."""
+        """Add sequences to the model's prefix cache."""
         keep(self.llm, self.working, sequences)
 
     def freeze(self) -> KVCache:
-        """The value that the steps have led to; later steps leave it as it is."""
+        """The cache after the steps so far; later steps do not change it."""
         self.working.trim()
         self._save()
         return self.working.freeze(tuple(self._states) if self._cache.stateful else ())
 
 
 def _to_keep(last: list[int] | None, tall: bool, rows: int, device: torch.device) -> int | Tensor:
-    """Value of ``logits_to_keep`` of transformers: 0 for all, a count from the end, or places."""
+    """Value of ``logits_to_keep`` of transformers: 0 for all, a count from the end, or indices."""
     if last is None or tall:
         return 0
     return 1 if rows == 1 else torch.tensor(last, device=device)

@@ -1,9 +1,9 @@
-"""Speculative decoding: a small model drafts tokens, the model itself checks them all in one run.
+"""Speculative decoding: a small model drafts tokens, the target model verifies them all in one run.
 
-A drafted token x is taken with probability min(1, p(x) / q(x)), p being the distribution of the target, q that of the
-draft; the first that is not is replaced by a draw from max(p - q, 0), normalized, and after the last one more is drawn
-from p. The reply is then distributed as without a draft, and greedily it is the same (Leviathan, Kalman and Matias
-2023, arXiv 2211.17192).
+A drafted token x is accepted with probability min(1, p(x) / q(x)), p being the distribution of the target, q that of
+the draft. The first rejected token is replaced by a draw from max(p - q, 0), normalized; if none is rejected, another
+token is drawn from p. Replies are distributed as without a draft, and equal in greedy decoding (Leviathan, Kalman and
+Matias 2023, arXiv 2211.17192).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .session import Session
 from .stats import Stats
 
 TEST, REPLACE, DRAFT = 1, 2, 3
-"""Streams of random numbers beside that of plain draws."""
+"""Random streams, independent of that of plain draws."""
 
 
 def speculate(
@@ -41,20 +41,20 @@ def speculate(
     stopper: Stopper | None = None,
     go_on: bool = True,
 ) -> Generator[TokenEvent, None, Reply]:
-    """As ``decode``, in fewer runs of the model if the draft often guesses right.
+    """As ``decode``, in fewer runs of the model if many drafted tokens are accepted.
 
     Args:
-        llm: The model whose reply it is.
-        prefilled: Of that model.
-        draft: A faster model with the same tokens; it first reads what ``prefilled`` holds and it has not read before.
-        params: How tokens are chosen and when to stop. Drafts follow the temperature and the cuts, not the penalties.
-        draft_tokens: Guesses for each run of the model.
+        llm: The target model.
+        prefilled: Of the target model.
+        draft: A faster model with the same tokenizer; it first prefills the tokens of ``prefilled``.
+        params: Sampling and stopping. Drafts use temperature, top_k, top_p and min_p, no penalties.
+        draft_tokens: Drafted tokens per run of the target.
         constraint: As in ``decode``.
         stopper: As in ``decode``.
         go_on: As in ``decode``.
 
     Raises:
-        ValueError: a model that cannot take tokens back, or models with different tokens.
+        ValueError: a model whose cache cannot be cropped, or different tokenizers.
     """
     check_pair(llm, draft)
     if draft_tokens < 1:
@@ -67,7 +67,7 @@ def speculate(
 
 
 def check_pair(llm: LLM, draft: LLM) -> None:
-    """Refuse models that cannot speculate together.
+    """Check that two models can speculate together.
 
     Raises:
         ValueError: says which and why.
@@ -87,7 +87,7 @@ def check_pair(llm: LLM, draft: LLM) -> None:
 
 
 class _Speculation:
-    """The sessions of both models. A session's tokens may be fewer than those decided: the rest is run next."""
+    """The sessions of both models. A session may lag behind the decided tokens: the rest is run next."""
 
     def __init__(self, target: Session, draft: Session, work: Sequences) -> None:
         self.target, self.draft, self.work = target, draft, work
@@ -127,7 +127,7 @@ class _Speculation:
             for s in active:
                 self._back(s)
             for session in (self.target, self.draft):
-                session.working.trim()  # not before all wrong guesses are out
+                session.working.trim()  # only after rejected tokens are cropped
         if go_on:
             for s in range(len(ends)):
                 if pending := self._pending(self.target, s):
@@ -152,7 +152,7 @@ class _Speculation:
         return self.decided[sequence][len(session.working.ids[sequence]) :]
 
     def _read_prompts(self) -> None:
-        """Have the draft read what the target has read and it has not."""
+        """Prefill the draft with the target's tokens that it lacks."""
         rest = Tokens.of(self._pending(self.draft, s)[:-1] for s in range(len(self.decided)))
         for rows in chunks(rest, 512):
             if rows:
@@ -161,7 +161,7 @@ class _Speculation:
         self.draft.working.trim()
 
     def _draft(self, active: Sequence[int], count: int) -> tuple[dict[int, list[int]], dict[int, list[Tensor]]]:
-        """Guesses for each sequence, and the distributions that they were drawn from."""
+        """Drafted tokens of each sequence, and the distributions they were drawn from."""
         guesses: dict[int, list[int]] = {s: [] for s in active}
         chances: dict[int, list[Tensor]] = {s: [] for s in active}
         room = {
@@ -183,7 +183,7 @@ class _Speculation:
         return guesses, chances
 
     def _fitted(self, logits: Tensor) -> Tensor:
-        """The draft's logits with the target's vocabulary: both may be padded differently."""
+        """The draft's logits, padded or cut to the target's vocabulary size."""
         size = self.target.llm.facts.vocabulary
         logits = logits.to(self.target.llm.loaded.device)[:, :size]
         return torch.nn.functional.pad(logits, (0, size - logits.shape[1]), value=-torch.inf)
@@ -191,7 +191,7 @@ class _Speculation:
     def _verify(
         self, s: int, guesses: Sequence[int], chances: Sequence[Tensor], logits: Tensor
     ) -> Generator[TokenEvent, None, None]:
-        """Take guesses of one sequence while they pass, then one token more."""
+        """Accept drafted tokens of a sequence up to the first rejected, then add another token."""
         for at, (guess, q) in enumerate(zip(guesses, chances, strict=True)):
             self.drafted += 1
             ruled = self.work.allowed(logits[at : at + 1], [s])
@@ -213,7 +213,7 @@ class _Speculation:
         yield from self._choose(s, logits[-1:])
 
     def _choose(self, s: int, logits: Tensor) -> Generator[TokenEvent, None, None]:
-        """Draw the next token of a sequence without a guess."""
+        """Draw the next token of a sequence without a draft."""
         ruled = self.work.allowed(logits, [s])
         if self.work.finish[s]:
             yield from self.work.rest([s])
@@ -225,7 +225,7 @@ class _Speculation:
         return self.work.take(s, token)
 
     def _back(self, s: int) -> None:
-        """Take out of both caches what was guessed wrong."""
+        """Crop rejected tokens from both caches."""
         for session in (self.target, self.draft):
             held = session.working.ids[s]
             same = next((i for i, (a, b) in enumerate(zip(held, self.decided[s], strict=False)) if a != b), None)

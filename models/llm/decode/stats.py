@@ -1,4 +1,4 @@
-"""What language-model work cost: times, rates and bytes, for the run record and the progress line."""
+"""Times, rates and bytes of language-model work, for the run record and the progress line."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Times are in seconds of the clock on the wall."""
+    """Times are wall-clock seconds."""
 
     prompt_tokens: int = 0
-    """Given to prefill, of all sequences."""
+    """Tokens of all sequences passed to prefill."""
     reused_tokens: int = 0
-    """Those of them that had been read before and did not run through the network."""
+    """Prompt tokens from the prefix cache."""
     prefill_s: float = 0.0
     reply_tokens: int = 0
-    """Decided by decode, of all sequences."""
+    """Tokens of all sequences decoded."""
     decode_s: float = 0.0
     first_s: float = 0.0
-    """From the beginning of decode to its first token."""
+    """From the start of decode to its first token."""
     gaps_s: tuple[float, ...] = ()
-    """Between the tokens of a sequence: the time of each later step."""
+    """Inter-token latencies: the time of each later step."""
     kv_bytes: int = 0
     drafted: int = 0
     accepted: int = 0
     steps: int = 0
     """Runs of the (target) network in decode."""
     experts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By layer, how many tokens each expert was given in this work."""
+    """By layer: tokens routed to each expert."""
 
     @property
     def ttft_s(self) -> float:
-        """Time to first token: prefill and the first decision."""
+        """Time to first token: prefill and the first sample."""
         return self.prefill_s + self.first_s
 
     @property
     def prefill_rate(self) -> float:
-        """Tokens per second that ran through the network."""
+        """Tokens per second through the network."""
         return (self.prompt_tokens - self.reused_tokens) / self.prefill_s if self.prefill_s else 0.0
 
     @property
@@ -54,26 +54,26 @@ class Stats:
 
     @property
     def acceptance(self) -> float | None:
-        """Part of the drafted tokens that the target took; None without a draft."""
+        """Share of drafted tokens that the target accepted; None without a draft."""
         return self.accepted / self.drafted if self.drafted else None
 
     def after(self, prefill: Stats) -> Stats:
-        """These stats of a decode together with those of the prefill before it."""
+        """Stats of a decode together with those of its prefill."""
         return replace(
             self, prompt_tokens=prefill.prompt_tokens, reused_tokens=prefill.reused_tokens, prefill_s=prefill.prefill_s
         )
 
     def record(self) -> dict[str, Any]:
-        """JSON for the run record; what does not apply is left out."""
-        found: dict[str, Any] = {"kv_bytes": self.kv_bytes}
+        """JSON for the run record; entries that do not apply are left out."""
+        values: dict[str, Any] = {"kv_bytes": self.kv_bytes}
         if self.prefill_s:
-            found |= {
+            values |= {
                 "prompt_tokens": self.prompt_tokens,
                 "reused_tokens": self.reused_tokens,
                 "prefill_tokens_per_s": round(self.prefill_rate, 2),
             }
         if self.reply_tokens:
-            found |= {
+            values |= {
                 "reply_tokens": self.reply_tokens,
                 "ttft_ms": round(1000 * self.ttft_s, 2),
                 "decode_tokens_per_s": round(self.decode_rate, 2),
@@ -81,13 +81,13 @@ class Stats:
                 "steps": self.steps,
             }
         if self.drafted:
-            found |= {"drafted": self.drafted, "accepted": self.accepted, "acceptance": round(self.acceptance or 0, 4)}
+            values |= {"drafted": self.drafted, "accepted": self.accepted, "acceptance": round(self.acceptance or 0, 4)}
         if self.experts:
-            found["experts"] = {layer: list(counts) for layer, counts in self.experts.items()}
-        return found
+            values["experts"] = {layer: list(counts) for layer, counts in self.experts.items()}
+        return values
 
     def line(self) -> str:
-        """A few words for a progress line."""
+        """Summary for a progress line."""
         parts = [f"{self.prompt_tokens} tok in {self.prefill_s:.2f} s"] if self.prefill_s else []
         if self.reused_tokens:
             parts.append(f"{self.reused_tokens} reused")

@@ -1,7 +1,7 @@
-"""Ids into text as they come, and where to stop.
+"""Streaming detokenization and stop strings.
 
-What is shown is final: a character whose bytes are not all there is held back, and so is a text that may yet become a
-stop string. All pieces together are what decoding everything at once gives, cut before the stop string.
+Text that was shown is final: incomplete characters and possible beginnings of a stop string are held back. All pieces
+together equal the text of all ids, cut before the stop string.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 from ..tokenizer import Tokenizer
 
 BROKEN = "\ufffd"
-"""What bytes become that are no whole character."""
+"""Replacement character of incomplete bytes."""
 
 
 @dataclass(slots=True)
 class TextStream:
     """The text of one sequence of ids.
 
-    Tokens that stand for one byte each (``<0xE6>``) become text when another token ends their row: only then is it
-    known whether all of them together are characters. Any other text may only change in its last character.
+    Byte tokens (``<0xE6>``) become text when another token follows them: only then is it known whether they form
+    characters. Of any other text only the last character may change.
     """
 
     tokenizer: Tokenizer
     control: bool = False
     """Show special tokens too."""
     _ids: list[int] = field(default_factory=list)
-    """Shown last, as context (some tokens read otherwise at a beginning), then those not shown yet."""
+    """Ids shown last, as context (some tokens decode differently at the start), then ids not shown yet."""
     _context: int = 0
-    """How many of the ids are context."""
+    """Number of context ids."""
     _shown: int = 0
-    """How many characters of the text of the ids have been shown."""
+    """Characters of the ids' text shown so far."""
 
     def push(self, id: int) -> str:
-        """The text that has become sure by one id more."""
+        """The text that becomes certain with this id."""
         if not self.tokenizer.shows(id, control=self.control):
             return ""
         self._ids.append(id)
@@ -49,11 +49,11 @@ class TextStream:
         return new
 
     def pending(self) -> str:
-        """What is held back, as it reads if no id follows."""
+        """Held-back text, as it reads if no id follows."""
         return self._decode()[self._shown :]
 
     def finish(self) -> str:
-        """What was held back; nothing follows."""
+        """The rest of the text; no id follows."""
         text = self.pending()
         self._shown += len(text)
         return text
@@ -63,10 +63,10 @@ class TextStream:
 
 
 def split_stops(tokenizer: Tokenizer, stop: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Stop strings that are text, and the ids of those that are special tokens, which are no text of a reply.
+    """Stop strings that are text, and the ids of those that are special tokens.
 
     Raises:
-        ValueError: one holds a special token and text beside it, so that no reply ever has it.
+        ValueError: a string mixes a special token and text, so that no reply contains it.
     """
     special = {text: id for text, id in tokenizer.control.items() if id in tokenizer.special_ids}
     texts = tuple(s for s in stop if s not in special)
@@ -82,15 +82,15 @@ def split_stops(tokenizer: Tokenizer, stop: Sequence[str]) -> tuple[tuple[str, .
 class _Row:
     text: TextStream
     held: str = ""
-    """Decoded, and perhaps the beginning of a stop string."""
+    """Decoded text that may be the beginning of a stop string."""
     stopped: bool = False
 
 
 class Stopper:
-    """The texts of a batch of sequences; each ends by itself.
+    """The texts of a batch of sequences; each stops on its own.
 
-    The stop string that is complete first ends a text; of those complete at the same character, the longest. That does
-    not depend on where tokens begin and end.
+    The first complete stop string ends a text; of those complete at the same character, the longest. Token boundaries
+    do not matter.
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), *, control: bool = False) -> None:
@@ -100,7 +100,7 @@ class Stopper:
         self._rows: dict[int, _Row] = {}
 
     def push(self, sequence: int, id: int) -> tuple[str, bool]:
-        """The text to show after one id more of a sequence, and whether a stop string ended it."""
+        """The text to show after another id of a sequence, and whether a stop string ended it."""
         row = self._row(sequence)
         if row.stopped:
             return "", True
@@ -112,7 +112,7 @@ class Stopper:
         return text, stopped
 
     def finish(self, sequence: int) -> str:
-        """What was held back of a sequence that ends without a stop string."""
+        """Held-back text of a sequence that ends without a stop string."""
         row = self._row(sequence)
         if row.stopped:
             return ""
@@ -128,10 +128,10 @@ class Stopper:
 
     def _show(self, row: _Row, text: str) -> tuple[str, bool]:
         held = row.held + text
-        found = [(at + len(s), at) for s in self._stop if (at := held.find(s)) >= 0]
-        if found:
+        matches = [(at + len(s), at) for s in self._stop if (at := held.find(s)) >= 0]
+        if matches:
             row.held, row.stopped = "", True
-            return held[: min(found)[1]], True
+            return held[: min(matches)[1]], True
         sure = len(held) - max((_overlap(held, s) for s in self._stop), default=0)
         row.held = held[sure:]
         return held[:sure], False

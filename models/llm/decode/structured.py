@@ -1,7 +1,7 @@
-"""Replies that keep to a form: a JSON schema, a regular expression, one of some texts, or a grammar.
+"""Structured replies: a JSON schema, a regular expression, one of some texts, or a grammar.
 
-At each token the ids that could lead out of the form are forbidden, so whatever ends by itself is whole. A reply that
-the token limit cuts need not be: :meth:`Constraint.complete` says so. The work is done by ``llguidance``.
+At each token the ids that would violate the grammar are masked, so a reply that ends on its own is complete. A reply
+cut by the token limit may not be: see :meth:`Constraint.complete`. Grammars run in ``llguidance``.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 Kind = Literal["json", "regex", "choices", "grammar"]
 _LAYOUT: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""JSON on one line: free blanks would let a model write them for ever."""
+"""JSON on one line: with free whitespace a model can write blanks forever."""
 
 
 class GrammarError(ValueError):
-    """A form that cannot be kept to; says why."""
+    """A grammar that is invalid or that no reply can meet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What replies must look like."""
+    """The grammar of replies."""
 
     kind: Kind
     source: str
-    """As the user gave it: a schema or a list of choices in JSON, an expression, a grammar in Lark's notation."""
+    """The user's text: a schema or a list of choices in JSON, a regular expression, a Lark grammar."""
     compiled: str
     """For ``llguidance``."""
 
     @classmethod
     def of(cls, kind: Kind, source: str) -> Grammar:
-        """Check a form.
+        """Compile and check a grammar.
 
         Raises:
-            GrammarError: it is broken, nothing can meet it, or ``llguidance`` is not installed.
+            GrammarError: it is invalid, nothing matches it, or ``llguidance`` is not installed.
         """
         guidance = _library()
         try:
@@ -54,19 +54,19 @@ class Grammar:
 
 
 class Constraint:
-    """A grammar at work on a batch of replies."""
+    """A grammar applied to a batch of replies."""
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer, vocabulary: int, stop_ids: frozenset[int]) -> None:
         """Start.
 
         Args:
-            grammar: The form.
-            tokenizer: Of the model.
-            vocabulary: How many logits the model gives.
-            stop_ids: Ids that end a reply; allowed where the form is whole.
+            grammar: The grammar.
+            tokenizer: The model's tokenizer.
+            vocabulary: Number of logits.
+            stop_ids: Ids that end a reply; allowed where the reply is complete.
 
         Raises:
-            GrammarError: this tokenizer cannot write the form.
+            GrammarError: this tokenizer cannot write the grammar.
         """
         self.grammar = grammar
         self._tokens = _tokens(tokenizer, vocabulary, stop_ids)
@@ -75,7 +75,7 @@ class Constraint:
         self._matcher(0)
 
     def mask(self, sequence: int, ids: Sequence[int] = ()) -> Tensor:
-        """Which ids may come next in a sequence, bool [V]."""
+        """Ids that may come next in a sequence, bool [V]."""
         import torch
 
         matcher = self._matcher(sequence)
@@ -85,21 +85,21 @@ class Constraint:
         return bits.flatten()[: self._vocabulary].bool()
 
     def advance(self, sequence: int, id: int) -> None:
-        """Take notice of the id that was chosen.
+        """Advance by the chosen id.
 
         Raises:
-            GrammarError: it leads out of the form.
+            GrammarError: the id violates the grammar.
         """
         matcher = self._matcher(sequence)
         if not matcher.consume_token(id):
             _raise(matcher)
 
     def complete(self, sequence: int) -> bool:
-        """Whether what was written so far is whole."""
+        """Whether the reply so far is complete."""
         return bool(self._matcher(sequence).is_accepting())
 
     def ended(self, sequence: int) -> bool:
-        """Whether it is whole and nothing can be added."""
+        """Whether the reply is complete and nothing can be added."""
         return bool(self._matcher(sequence).is_stopped())
 
     def _matcher(self, sequence: int) -> Any:
@@ -116,7 +116,7 @@ def _raise(matcher: Any) -> None:
 
 @lru_cache(maxsize=4)
 def _tokens(tokenizer: Tokenizer, vocabulary: int, stop_ids: frozenset[int]) -> Any:
-    """The tokenizer as ``llguidance`` wants it; made in about a second for a large vocabulary."""
+    """The tokenizer for ``llguidance``; takes about a second for a large vocabulary."""
     ends = sorted(i for i in stop_ids if i < vocabulary)
     if not ends:
         raise GrammarError("this model has no token that ends a reply, so a form could never end")
@@ -136,8 +136,8 @@ def _schema(matcher: Any, source: str) -> str:
     schema = json.loads(source)
     if not isinstance(schema, Mapping):
         raise ValueError(f"a schema is a JSON object, not {source[:40]!r}")
-    made: str = matcher.grammar_from_json_schema(schema, defaults=_LAYOUT)
-    return made
+    grammar: str = matcher.grammar_from_json_schema(schema, defaults=_LAYOUT)
+    return grammar
 
 
 def _choices(matcher: Any, source: str) -> str:
@@ -145,8 +145,8 @@ def _choices(matcher: Any, source: str) -> str:
     texts = [t for t in texts if t != ""]
     if not texts or not all(isinstance(t, str) for t in texts):
         raise ValueError("give some texts, one a line or as a JSON list")
-    made: str = matcher.grammar_from_lark("start: " + " | ".join(json.dumps(t, ensure_ascii=False) for t in texts))
-    return made
+    grammar: str = matcher.grammar_from_lark("start: " + " | ".join(json.dumps(t, ensure_ascii=False) for t in texts))
+    return grammar
 
 
 _COMPILE: Final[Mapping[str, Any]] = {

@@ -1,1 +1,1 @@
-"""Language models in GGUF files, and tokenizers that weight files carry."""
+"""Language models in GGUF files, and tokenizers inside weight files."""

@@ -1,4 +1,4 @@
-"""What GGUF files call architectures, tensors and settings, and what transformers calls them."""
+"""Names of architectures, tensors and settings in GGUF files and in transformers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _PLAIN: Final = {
 _EXPERTS: Final = {"ffn_gate_inp": "mlp.gate"} | {f"ffn_{x}_exps": f"mlp.experts.{x}" for x in ("gate", "up", "down")}
 TOP: Final = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 FACTORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-"""What wavelengths are multiplied by: Llama 3.1's, and Phi 3's for long and for short prompts."""
+"""RoPE scaling factors: Llama 3.1's, and Phi 3's for long and for short prompts."""
 GEMMA_LOCAL: Final = 10000.0
-"""Base of the wavelengths in layers with a window, where a file does not tell it."""
+"""RoPE base of sliding-window layers, where the file names none."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Family:
     """How an architecture is stored."""
 
     network: str
-    """Class of transformers."""
+    """transformers' class."""
     names: Mapping[str, str]
-    """Of the parts of a layer."""
+    """Modules of a layer: GGUF's name -> transformers'."""
     settings: Callable[[Header], dict[str, Any]]
-    """Those beyond the usual ones."""
-    turned: bool = False
-    """Rows of queries and keys are in the order of llama.cpp's rotation."""
-    shifted: bool = False
-    """Weights of norms are stored with the 1 that the network adds to them."""
+    """Config entries beyond the common ones."""
+    permuted: bool = False
+    """Rows of q and k are permuted for llama.cpp's interleaved RoPE."""
+    norm_plus_one: bool = False
+    """Norm weights are stored as 1 + weight, and the network adds the 1 itself."""
 
 
 def family_of(header: Header) -> Family:
@@ -79,7 +79,7 @@ def name_of(name: str, family: Family, path: Path) -> str:
 
 
 def check_header(header: Header) -> None:
-    """Refuse a file of a language model whose header shows that tensors are missing or do not fit.
+    """Check that the tensors in the header of a language model's file are complete and fit.
 
     Raises:
         LoadError: names the tensors; also if the architecture is not known or a setting is missing.
@@ -95,29 +95,29 @@ def check_header(header: Header) -> None:
         check_names(header.path, kind, pieces, config, writes=True)
 
 
-def told(header: Header, name: str, default: Any = None) -> Any:
+def setting(header: Header, name: str, default: Any = None) -> Any:
     """A setting of the architecture.
 
     Raises:
         LoadError: it is missing and has no default.
     """
     arch = header.metadata.get("general.architecture")
-    found = header.metadata.get(f"{arch}.{name}", default)
-    if found is None:
+    value = header.metadata.get(f"{arch}.{name}", default)
+    if value is None:
         raise LoadError(f"{header.path}: its metadata lack {arch}.{name}")
     kinds: tuple[type, ...] = (str,) if isinstance(default, str) else (int, float)
-    if type(found) not in kinds or (isinstance(found, float) and not math.isfinite(found)):
-        raise LoadError(f"{header.path}: {arch}.{name} in its metadata is {found!r:.80}")
-    return found
+    if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
+        raise LoadError(f"{header.path}: {arch}.{name} in its metadata is {value!r:.80}")
+    return value
 
 
 def config_of(header: Header) -> dict[str, Any]:
-    """Settings of the class of transformers.
+    """Config entries for transformers' class.
 
     Raises:
         LoadError: the architecture is not known, or a setting is missing or makes no sense.
     """
-    if (layers := told(header, "block_count")) > len(header.tensors):
+    if (layers := setting(header, "block_count")) > len(header.tensors):
         raise LoadError(f"{header.path}: it says it has {layers} layers, and holds {len(header.tensors)} tensors")
     try:
         return _config_of(header)
@@ -127,18 +127,18 @@ def config_of(header: Header) -> dict[str, Any]:
 
 def _config_of(header: Header) -> dict[str, Any]:
     family, meta = family_of(header), header.metadata
-    heads, width = told(header, "attention.head_count"), told(header, "embedding_length")
+    heads, width = setting(header, "attention.head_count"), setting(header, "embedding_length")
     ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}
     ends = sorted({i for k in ("eos", "eot", "eom") if (i := ids[k]) is not None})
     return {
         "vocab_size": header.tensors["token_embd.weight"].shape[0],
         "hidden_size": width,
-        "intermediate_size": told(header, "feed_forward_length"),
-        "num_hidden_layers": told(header, "block_count"),
+        "intermediate_size": setting(header, "feed_forward_length"),
+        "num_hidden_layers": setting(header, "block_count"),
         "num_attention_heads": heads,
-        "num_key_value_heads": told(header, "attention.head_count_kv", heads),
-        "max_position_embeddings": told(header, "context_length"),
-        "rms_norm_eps": float(told(header, "attention.layer_norm_rms_epsilon")),
+        "num_key_value_heads": setting(header, "attention.head_count_kv", heads),
+        "max_position_embeddings": setting(header, "context_length"),
+        "rms_norm_eps": float(setting(header, "attention.layer_norm_rms_epsilon")),
         "tie_word_embeddings": "output.weight" not in header.tensors,
         "bos_token_id": ids["bos"],
         "eos_token_id": ends or None,
@@ -147,19 +147,19 @@ def _config_of(header: Header) -> dict[str, Any]:
 
 
 def _rope(header: Header) -> dict[str, Any]:
-    scaling = told(header, "rope.scaling.type", "none")
-    base = {"rope_theta": float(told(header, "rope.freq_base", 10000.0))}
+    scaling = setting(header, "rope.scaling.type", "none")
+    base = {"rope_theta": float(setting(header, "rope.freq_base", 10000.0))}
     if scaling == "linear":
-        return base | {"rope_type": "linear", "factor": float(told(header, "rope.scaling.factor"))}
+        return base | {"rope_type": "linear", "factor": float(setting(header, "rope.scaling.factor"))}
     if scaling != "none":
         raise LoadError(f"{header.path} scales its positions in the way {scaling!r}; read are: none, linear")
     return base | {"rope_type": "default"}
 
 
 def _head(header: Header) -> int:
-    """Numbers of a head."""
-    width, heads = told(header, "embedding_length"), told(header, "attention.head_count")
-    return int(told(header, "attention.key_length", told(header, "rope.dimension_count", width // heads)))
+    """Head dimension."""
+    width, heads = setting(header, "embedding_length"), setting(header, "attention.head_count")
+    return int(setting(header, "attention.key_length", setting(header, "rope.dimension_count", width // heads)))
 
 
 def _llama(header: Header) -> dict[str, Any]:
@@ -172,30 +172,30 @@ def _qwen2(header: Header) -> dict[str, Any]:
 
 
 def _qwen3moe(header: Header) -> dict[str, Any]:
-    inner = told(header, "expert_feed_forward_length")
+    inner = setting(header, "expert_feed_forward_length")
     return _llama(header) | {
-        "intermediate_size": told(header, "feed_forward_length", inner),
+        "intermediate_size": setting(header, "feed_forward_length", inner),
         "moe_intermediate_size": inner,
-        "num_experts": told(header, "expert_count"),
-        "num_experts_per_tok": told(header, "expert_used_count"),
+        "num_experts": setting(header, "expert_count"),
+        "num_experts_per_tok": setting(header, "expert_used_count"),
         "norm_topk_prob": True,
     }
 
 
 def _phi3(header: Header) -> dict[str, Any]:
-    head = told(header, "embedding_length") // told(header, "attention.head_count")
-    context, turned = told(header, "context_length"), told(header, "rope.dimension_count", head)
-    first = told(header, "rope.scaling.original_context_length", context)
-    rope: dict[str, Any] = {"partial_rotary_factor": turned / head}
-    window = told(header, "attention.sliding_window", 0)
+    head = setting(header, "embedding_length") // setting(header, "attention.head_count")
+    context, rotated = setting(header, "context_length"), setting(header, "rope.dimension_count", head)
+    original = setting(header, "rope.scaling.original_context_length", context)
+    rope: dict[str, Any] = {"partial_rotary_factor": rotated / head}
+    window = setting(header, "attention.sliding_window", 0)
     if FACTORS[1] in header.tensors:
-        ones = [1.0] * (turned // 2)  # the file's own are put in when it is read
+        placeholder = [1.0] * (rotated // 2)  # replaced by the file's factors when weights are loaded
         rope |= {
             "rope_type": "longrope",
-            "rope_theta": float(told(header, "rope.freq_base", 10000.0)),
-            "short_factor": ones,
-            "long_factor": ones,
-            "original_max_position_embeddings": first,
+            "rope_theta": float(setting(header, "rope.freq_base", 10000.0)),
+            "short_factor": placeholder,
+            "long_factor": placeholder,
+            "original_max_position_embeddings": original,
         }
         if attention := header.metadata.get("phi3.rope.scaling.attn_factor"):
             rope["attention_factor"] = float(attention)
@@ -203,20 +203,20 @@ def _phi3(header: Header) -> dict[str, Any]:
         rope = _rope(header) | rope
     return {
         "rope_parameters": rope,
-        "original_max_position_embeddings": first,
+        "original_max_position_embeddings": original,
         "sliding_window": window if 0 < window < context else None,
         "pad_token_id": header.metadata.get("tokenizer.ggml.padding_token_id"),
     }
 
 
 def _gemma3(header: Header) -> dict[str, Any]:
-    width, heads, layers = (told(header, k) for k in ("embedding_length", "attention.head_count", "block_count"))
-    each, head = told(header, "attention.sliding_window_pattern", 6), told(header, "attention.key_length", 256)
-    local = float(told(header, "rope.freq_base_swa", GEMMA_LOCAL))
+    width, heads, layers = (setting(header, k) for k in ("embedding_length", "attention.head_count", "block_count"))
+    each, head = setting(header, "attention.sliding_window_pattern", 6), setting(header, "attention.key_length", 256)
+    local = float(setting(header, "rope.freq_base_swa", GEMMA_LOCAL))
     return {
         "head_dim": head,
         "query_pre_attn_scalar": width // heads if layers == 62 else head,  # the 27B's
-        "sliding_window": told(header, "attention.sliding_window"),
+        "sliding_window": setting(header, "attention.sliding_window"),
         "layer_types": [f"{'sliding' if (i + 1) % each else 'full'}_attention" for i in range(layers)],
         "rope_parameters": {
             "full_attention": _rope(header),
@@ -228,7 +228,7 @@ def _gemma3(header: Header) -> dict[str, Any]:
 
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    "llama": Family("LlamaForCausalLM", _PLAIN, _llama, turned=True),
+    "llama": Family("LlamaForCausalLM", _PLAIN, _llama, permuted=True),
     "qwen2": Family("Qwen2ForCausalLM", _PLAIN, _qwen2),
     "qwen3": Family("Qwen3ForCausalLM", _PLAIN, _llama),
     "qwen3moe": Family("Qwen3MoeForCausalLM", _PLAIN | _EXPERTS, _qwen3moe),
@@ -242,7 +242,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             "post_ffw_norm": "post_feedforward_layernorm",
         },
         _gemma3,
-        shifted=True,
+        norm_plus_one=True,
     ),
 }
-"""By GGUF's names (Mistral and SmolLM call themselves llama)."""
+"""By GGUF's architecture (Mistral and SmolLM are llama)."""

@@ -1,4 +1,4 @@
-"""Language models in GGUF files: weights stay in their 4 or 8 bits, tokenizer and chat template come from the file."""
+"""Language models in GGUF files: weights stay packed; tokenizer and chat template come from the file."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .families import FACTORS, Family, config_of, family_of, name_of
 from .tokenizer import gguf_tokenizer
 
 _FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
-"""Formats that ``QWeight`` holds exactly, in groups that the CPU's kernel for a few rows reads."""
+"""Formats that convert to ``QWeight`` without loss, in groups that the CPU's gemv kernel reads."""
 
 
 class PackedEmbedding(nn.Module):
-    """Rows of a packed matrix, unpacked as they are looked up."""
+    """Embedding over a packed matrix; rows are dequantized when looked up."""
 
     def __init__(self, weight: GgufWeight, scale: float = 1.0) -> None:
         super().__init__()
@@ -48,8 +48,12 @@ class PackedEmbedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Embed ids (...) to (..., K)."""
         rows = GgufWeight(self.data[ids.flatten()], self.kind)  # type: ignore[index]
-        found = rows.dequantize(self.dtype).view(*ids.shape, -1)
-        return found if self.scale == 1 else found * torch.tensor(self.scale, dtype=self.dtype, device=found.device)
+        embedded = rows.dequantize(self.dtype).view(*ids.shape, -1)
+        return (
+            embedded
+            if self.scale == 1
+            else embedded * torch.tensor(self.scale, dtype=self.dtype, device=embedded.device)
+        )
 
 
 def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str = "", mapped: bool = False) -> LLM:
@@ -57,14 +61,14 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
 
     Args:
         path: The file.
-        device: Where it is to lie.
-        dtype: What it computes in.
-        name: What it is called in errors and records.
-        mapped: Leave all packed weights in the mapped file. Else those whose format allows it are brought, with the
-            same bits and without loss, into the order that the kernels of one-token decoding read.
+        device: Device of the weights.
+        dtype: Dtype of the computation.
+        name: Name in errors and records.
+        mapped: Leave all packed weights memory-mapped. Else they are repacked without loss, if the format allows it,
+            for the kernels of one-token decoding.
 
     Raises:
-        LoadError: an architecture or a tensor that is not known, or one that is missing.
+        LoadError: an unknown architecture or tensor, or a missing tensor.
     """
     header = read_header(path)
     family = family_of(header)
@@ -88,7 +92,7 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
 
 
 def _empty(header: Header, family: Family, dtype: torch.dtype) -> Any:
-    """The network without memory for its weights; mixtures of experts with a layer for each kind of matrix."""
+    """The network on the meta device; mixtures of experts with one linear layer per kind of matrix."""
     cls = imported(f"transformers:{family.network}")
     config = cls.config_class(**config_of(header))
     if FACTORS[1] in header.tensors:
@@ -104,7 +108,7 @@ def _empty(header: Header, family: Family, dtype: torch.dtype) -> Any:
 
 
 def _split_experts(layer: Any, dtype: torch.dtype) -> None:
-    """Give a mixture a layer for the matrices of one kind of all its experts, one below the other."""
+    """Replace the weights of a mixture by one linear layer per kind, the experts' matrices stacked by rows."""
     for name in PARTS:
         rows, width = layer.intermediate_dim, layer.hidden_dim
         rows, width = (width, rows) if name == "down" else (rows, width)
@@ -120,60 +124,60 @@ def _stored(header: Header, family: Family, network: Any) -> dict[str, Stored]:
         if key in FACTORS:
             continue
         name = name_of(key, family, header.path)
-        heads = _heads(name, network.config) if family.turned else 0
+        heads = _heads(name, network.config) if family.permuted else 0
         if ".experts." in name:
             piece = replace(piece, shape=(prod(piece.shape[:-1]), piece.shape[-1]))
-        if family.shifted and name.endswith("norm.weight"):
-            stored[name] = _Shifted(piece)
+        if family.norm_plus_one and name.endswith("norm.weight"):
+            stored[name] = _MinusOne(piece)
         else:
-            stored[name] = _Turned(piece, heads) if heads else Plain(piece)
+            stored[name] = _Permuted(piece, heads) if heads else Plain(piece)
     return stored
 
 
 def _pieces(header: Header) -> dict[str, Piece]:
-    """Where the tensors of a file lie."""
+    """The tensors of a file by GGUF's names."""
     return {name: Piece(header.path, name, e.shape, e.dtype, e.begin) for name, e in header.tensors.items()}
 
 
 def _heads(name: str, config: Any) -> int:
-    """Heads of a projection whose rows llama.cpp stores in another order, else 0."""
+    """Heads of a q or k projection, whose rows llama.cpp permutes; else 0."""
     if ".q_proj." in name:
         return int(config.num_attention_heads)
     return int(config.num_key_value_heads) if ".k_proj." in name else 0
 
 
-def _in_order(rows: Tensor, heads: int) -> Tensor:
-    """Rows of q or k, (N, ...), from the order of pairs that llama.cpp rotates to that of halves. Packed rows, too."""
+def _unpermuted(rows: Tensor, heads: int) -> Tensor:
+    """Rows of q or k, (N, ...), from interleaved RoPE order to rotate-half order; works on packed rows."""
     return rows.view(heads, len(rows) // heads // 2, 2, *rows.shape[1:]).transpose(1, 2).reshape(rows.shape)
 
 
 @dataclass(frozen=True, slots=True)
-class _Turned(Plain):
-    """A projection whose rows llama.cpp stores in another order."""
+class _Permuted(Plain):
+    """A q or k projection whose rows llama.cpp permutes."""
 
     heads: int
 
     def packed(self, reader: Reader) -> Weight | None:
         weight = reader.packed(self.piece)
         assert weight is None or isinstance(weight, GgufWeight)
-        return weight and GgufWeight(_in_order(weight.data, self.heads), weight.kind)
+        return weight and GgufWeight(_unpermuted(weight.data, self.heads), weight.kind)
 
     def rows(self, reader: Reader) -> Iterator[Tensor]:
         yield self.dense(reader, torch.float32)
 
     def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
-        return _in_order(reader.dense(self.piece, dtype), self.heads)
+        return _unpermuted(reader.dense(self.piece, dtype), self.heads)
 
 
-class _Shifted(Plain):
-    """The weight of a norm that is stored with the 1 which the network adds to it."""
+class _MinusOne(Plain):
+    """A norm weight stored as 1 + weight."""
 
     def dense(self, reader: Reader, dtype: torch.dtype) -> Tensor:
         return (reader.dense(self.piece, torch.float32) - 1).to(dtype)
 
 
 def _embed(network: nn.Module, name: str, weight: Weight, *, dtype: torch.dtype, device: torch.device) -> None:
-    """Let an embedding look rows up in packed blocks."""
+    """Replace an embedding by one over packed blocks."""
     assert isinstance(weight, GgufWeight)
     layer, _ = owner(network, name)
     packed = PackedEmbedding(weight, getattr(layer, "scalar_embed_scale", 1.0))  # Gemma's
@@ -182,11 +186,11 @@ def _embed(network: nn.Module, name: str, weight: Weight, *, dtype: torch.dtype,
 
 
 def _placed(weight: Weight, device: torch.device, *, mapped: bool) -> Weight:
-    return (_kept(weight, mapped) if isinstance(weight, GgufWeight) else weight).to(device)
+    return (_repacked(weight, mapped) if isinstance(weight, GgufWeight) else weight).to(device)
 
 
-def _kept(weight: GgufWeight, mapped: bool) -> Weight:
-    """A packed weight as it stays in memory."""
+def _repacked(weight: GgufWeight, mapped: bool) -> Weight:
+    """A packed weight in the format for one-token decoding, unless it stays mapped."""
     if mapped or weight.kind not in _FAST:
         return weight
     if weight.kind not in ("Q4_0", "Q4_1"):

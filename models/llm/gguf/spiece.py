@@ -1,4 +1,4 @@
-"""Tokenizers of language models out of the SentencePiece model that ComfyUI's files carry (``spiece_model``)."""
+"""Tokenizers from the SentencePiece model inside ComfyUI's files (``spiece_model``)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _TURNS: Final = ("<start_of_turn>", "<end_of_turn>")
-"""Gemma's marks of a turn, which its SentencePiece model has among what users may write."""
+"""Gemma's turn tokens, which its SentencePiece model lists as user-defined."""
 _CONTROL: Final = 3
 GEMMA_CHAT: Final = (
     "{{ bos_token }}{% for m in messages %}{{ '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\n'"
     " + m.content + '<end_of_turn>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}"
     "{% endif %}"
 )
-"""Turns as Gemma 3 reads them; what comes first for all turns is one of its own."""
+"""Gemma 3's chat template; a system prompt is a turn of its own."""
 
 
 def load_spiece(path: Path, chat: str) -> Tokenizer:
-    """The tokenizer in a file of weights: BPE whose unknown characters are bytes, with a start token and no prefix.
+    """The tokenizer in a file of weights: BPE with byte fallback, a start token and no prefix.
 
     Args:
         path: A safetensors file.
-        chat: Its chat template, which no such file has.
+        chat: Chat template, which such files lack.
 
     Raises:
         LoadError: the model is broken, or of another kind.
@@ -42,8 +42,8 @@ def load_spiece(path: Path, chat: str) -> Tokenizer:
         model.ParseFromString(spiece_bytes(path))
     except DecodeError as e:
         raise LoadError(f"{path}: its SentencePiece model is broken") from e
-    told = model.trainer_spec
-    if told.model_type != told.BPE or not told.byte_fallback:
+    trainer = model.trainer_spec
+    if trainer.model_type != trainer.BPE or not trainer.byte_fallback:
         raise LoadError(f"{path}: its SentencePiece model is no BPE that reads unknown characters as bytes")
     tokens = [piece.piece for piece in model.pieces]
     read: dict[str, Any] = {
@@ -55,8 +55,8 @@ def load_spiece(path: Path, chat: str) -> Tokenizer:
         "token_type": [_CONTROL if piece.piece in _TURNS else int(piece.type) for piece in model.pieces],
     }
     for name in ("bos", "eos", "unknown", "padding"):
-        number = getattr(told, {"unknown": "unk_id", "padding": "pad_id"}.get(name, f"{name}_id"))
+        number = getattr(trainer, {"unknown": "unk_id", "padding": "pad_id"}.get(name, f"{name}_id"))
         read |= {f"{name}_token_id": number} if number >= 0 else {}
-    made = gguf_tokenizer({f"tokenizer.ggml.{k}": v for k, v in read.items()}, str(path))
-    made.fast.chat_template = chat
-    return made
+    tokenizer = gguf_tokenizer({f"tokenizer.ggml.{k}": v for k, v in read.items()}, str(path))
+    tokenizer.fast.chat_template = chat
+    return tokenizer

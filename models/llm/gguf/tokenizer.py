@@ -1,4 +1,4 @@
-"""Tokenizers as GGUF files describe them: vocabulary, merges or scores, and the name of how text is split first."""
+"""Tokenizers from GGUF metadata: vocabulary, merges or scores, and the name of the pre-tokenizer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
 
 _SPACE: Final = "\u2581"
-"""What SentencePiece writes for a space."""
+"""SentencePiece's space."""
 _CONTROL, _USER = 3, 4
-"""Types of tokens: written by templates only, and whole wherever they stand."""
+"""Token types: control, and user-defined, which is never split."""
 _LLAMA3: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
     r"\s+(?!\S)|\s+"
@@ -35,72 +35,72 @@ _SPLITS: Final[Mapping[str, str]] = {
     "qwen2": _QWEN2,
     "deepseek-r1-qwen": _QWEN2,
 }
-"""GGUF's names of how text is split before merging: GPT-2's way, the same after single digits, or an expression."""
+"""Pre-tokenizers by GGUF's name: GPT-2's (empty), GPT-2's after splitting digits, or a regular expression."""
 _BY_ARCHITECTURE: Final[Mapping[str, str]] = {"qwen2": "qwen2", "qwen3": "qwen2", "qwen3moe": "qwen2"}
-"""How text is split for architectures that have one way only, in files that do not say."""
+"""Pre-tokenizer by architecture, for files that name none."""
 _LLAMA3_TURN: Final = "<|start_header_id|>"
-"""A token that Llama 3 has and no earlier Llama."""
+"""A token of Llama 3 that earlier Llamas lack."""
 _WHOLE_WORDS: Final = frozenset({"llama-bpe", "llama3", "llama-v3", "falcon3", "smaug-bpe"})
-"""Those that take a word of the vocabulary as it is, whatever the merges say; they want a start token, too."""
+"""Pre-tokenizers that ignore merges for whole words of the vocabulary, and add a start token."""
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
     """The tokenizer and chat template in the metadata of a GGUF file.
 
     Raises:
-        LoadError: it is of a kind that is not read, or what is said of it makes no sense.
+        LoadError: it is of an unsupported kind, or its metadata make no sense.
     """
     try:
-        return _made(metadata, origin)
+        return _build(metadata, origin)
     except LoadError:
         raise
-    except Exception as e:  # the library raises no class of its own
+    except Exception as e:  # the library raises plain Exception
         raise LoadError(f"{origin}: its tokenizer cannot be made: {e}") from e
 
 
-def _made(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
+def _build(metadata: Mapping[str, Any], origin: str) -> Tokenizer:
     from tokenizers import AddedToken
     from transformers import PreTrainedTokenizerFast
 
-    told = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items() if k.startswith("tokenizer.ggml.")}
-    kind, texts = told.get("model"), told.get("tokens", ())
+    settings = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items() if k.startswith("tokenizer.ggml.")}
+    kind, texts = settings.get("model"), settings.get("tokens", ())
     if kind not in ("gpt2", "llama") or not texts:
         raise LoadError(f"{origin}: its tokenizer is of the kind {kind!r}; read are gpt2 (byte-level BPE) and llama")
     architecture, remarks = metadata.get("general.architecture"), []
-    if kind == "gpt2" and "pre" not in told:
-        told["pre"] = _BY_ARCHITECTURE.get(str(architecture), "llama-bpe" if _LLAMA3_TURN in texts else "default")
-        if told["pre"] == "default":
+    if kind == "gpt2" and "pre" not in settings:
+        settings["pre"] = _BY_ARCHITECTURE.get(str(architecture), "llama-bpe" if _LLAMA3_TURN in texts else "default")
+        if settings["pre"] == "default":
             remarks.append(
                 f"{origin} does not say how its tokenizer splits text (tokenizer.ggml.pre): it is split as for GPT-2, "
                 "and answers are worse if that is not the model's way; a newer file of the model says it"
             )
-    each = architecture == "phi3"  # its prefix stands behind control tokens, too
-    backend = _byte_level(told, origin) if kind == "gpt2" else _sentencepiece(told, texts, each)
-    types = told.get("token_type", ())
+    each = architecture == "phi3"  # its prefix follows control tokens, too
+    backend = _byte_level(settings, origin) if kind == "gpt2" else _sentencepiece(settings, texts, each)
+    types = settings.get("token_type", ())
     backend.add_special_tokens(
         [AddedToken(t, normalized=False) for t, n in zip(texts, types, strict=False) if n == _CONTROL]
     )
     backend.add_tokens([AddedToken(t, normalized=False) for t, n in zip(texts, types, strict=False) if n == _USER])
     names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-    special = {name: texts[told[f"{key}_token_id"]] for name, key in names.items() if f"{key}_token_id" in told}
-    starts = told.get("add_bos_token", kind == "llama" or told.get("pre") in _WHOLE_WORDS)
+    special = {name: texts[settings[f"{key}_token_id"]] for name, key in names.items() if f"{key}_token_id" in settings}
+    starts = settings.get("add_bos_token", kind == "llama" or settings.get("pre") in _WHOLE_WORDS)
     if starts and "bos_token" in special:
         _put_before(backend, special["bos_token"])
     fast = PreTrainedTokenizerFast(tokenizer_object=backend, clean_up_tokenization_spaces=False, **special)
     fast.chat_template = metadata.get("tokenizer.chat_template")
-    prefix = "" if kind == "gpt2" or each or not told.get("add_space_prefix", True) else _SPACE
+    prefix = "" if kind == "gpt2" or each or not settings.get("add_space_prefix", True) else _SPACE
     return Tokenizer(fast, prefix, tuple(remarks))
 
 
-def _byte_level(told: Mapping[str, Any], origin: str) -> Backend:
+def _byte_level(settings: Mapping[str, Any], origin: str) -> Backend:
     from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
     from tokenizers import Tokenizer as Backend
 
-    pre = told["pre"]
+    pre = settings["pre"]
     if pre not in _SPLITS:
         raise LoadError(f"{origin}: its tokenizer splits text in the way {pre!r}; read are {', '.join(_SPLITS)}")
-    vocabulary = {text: i for i, text in enumerate(told["tokens"])}
-    merges = [tuple(m.split(" ", 1)) for m in told.get("merges", ())]
+    vocabulary = {text: i for i, text in enumerate(settings["tokens"])}
+    merges = [tuple(m.split(" ", 1)) for m in settings.get("merges", ())]
     backend = Backend(models.BPE(vocabulary, merges, ignore_merges=pre in _WHOLE_WORDS))
     split, byte_level = _SPLITS[pre], pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     if split == "digits":
@@ -119,26 +119,26 @@ def _byte_level(told: Mapping[str, Any], origin: str) -> Backend:
     return backend
 
 
-def _sentencepiece(told: Mapping[str, Any], texts: tuple[str, ...], each: bool) -> Backend:
-    """Llama's first tokenizer: pairs are merged by the score of what they make; unknown characters are bytes.
+def _sentencepiece(settings: Mapping[str, Any], texts: tuple[str, ...], each: bool) -> Backend:
+    """Llama's first tokenizer: BPE by scores with byte fallback.
 
-    A space is put before the text, as transformers does, or before each text between control tokens (``each``).
+    A space is prepended to the text, as transformers does, or to each text between control tokens (``each``).
     """
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers, pre_tokenizers
 
     vocabulary = {text: i for i, text in enumerate(texts)}
-    scores = told.get("scores") or [-float(i) for i in range(len(texts))]
+    scores = settings.get("scores") or [-float(i) for i in range(len(texts))]
     pairs = [
         (-scores[i], vocabulary[text[:at]], vocabulary[text[at:]], text[:at], text[at:])
         for text, i in vocabulary.items()
         for at in range(1, len(text))
         if text[:at] in vocabulary and text[at:] in vocabulary
     ]
-    unknown = texts[told["unknown_token_id"]] if "unknown_token_id" in told else None
+    unknown = texts[settings["unknown_token_id"]] if "unknown_token_id" in settings else None
     merges = [(left, right) for *_, left, right in sorted(pairs)]
     backend = Backend(models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
-    prefix = told.get("add_space_prefix", True)
+    prefix = settings.get("add_space_prefix", True)
     if prefix and not each:
         backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="first", split=False)
     else:

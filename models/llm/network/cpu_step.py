@@ -1,7 +1,7 @@
-"""One token of each of a few sequences through a dense decoder on a CPU: compiled kernels on plain arrays.
+"""One-token decoding of a few sequences through a dense decoder on a CPU: compiled kernels on plain arrays.
 
-Beside one reading of the weights, a call of an op by its name costs as much as its work. So a first step runs by the
-ops, is seen to be served by these kernels, and later ones call them directly, in the same order on the same numbers.
+Dispatching an op costs as much as its work in such a step. So the first step runs through the ops; if these kernels
+served it, later steps call them directly, in the same order on the same numbers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Array: TypeAlias = NDArray[Any]
 Product: TypeAlias = Callable[[Array, Array, int], None]
 """(rows of x, rows of y, threads)"""
 _ANGLES = 128
-"""Positions that are coded at once."""
+"""Positions whose RoPE angles are computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What a layer computes with, where it lies."""
+    """Weights and kernels of a decoder layer."""
 
     index: int
     q: Product
@@ -46,16 +46,16 @@ class _Block:
     k_norm: Array
     scale: float
     middle: tuple[Array, float]
-    """The norm behind attention, and its epsilon."""
+    """Weight and epsilon of the norm after attention."""
     gate: Product
     up: Product
     down: Product
     end: tuple[Array, float]
-    """The norm before the next layer, or before the head."""
+    """Weight and epsilon of the norm before the next layer, or before the head."""
 
 
 class CpuDecodeStep:
-    """Runs steps of a decoder; as :meth:`of` found it fit."""
+    """Runs decode steps of a network that :meth:`of` accepts."""
 
     SERVED: ClassVar[Mapping[str, frozenset[str]]] = {
         "linear": frozenset({"few-rows", "torch"}),  # torch's for matrices that are too small to matter
@@ -65,7 +65,7 @@ class CpuDecodeStep:
         "paged_decode": frozenset({"few-rows"}),
         "swiglu": frozenset({"torch"}),
     }
-    """The back ends that a step stands for, by op."""
+    """Back ends that a step replaces, by op."""
 
     def __init__(self, network: Any) -> None:
         model = network.model
@@ -84,7 +84,7 @@ class CpuDecodeStep:
 
     @classmethod
     def of(cls, network: Any) -> CpuDecodeStep | None:
-        """For a network that ``FusedDecoder`` runs, with weights that the kernels read; else None."""
+        """For a network that ``FusedDecoder`` runs, if the kernels support its weights; else None."""
         model = network.model
         norms = [p for name, p in model.named_parameters() if "norm" in name]
         products = [network.lm_head, *(p for layer in model.layers for p in _products(layer))]
@@ -92,15 +92,15 @@ class CpuDecodeStep:
         return cls(network) if plain_norms and all(map(_readable, products)) else None
 
     def __call__(self, embedded: Tensor, positions: Sequence[int], cache: PagedCache, step: Step) -> Tensor:
-        """Logits (B, V) behind the embeddings (B, N) of a token of each sequence, which are written over."""
+        """Logits (B, V) after a token of each sequence; its embeddings (B, N) are overwritten."""
         count, threads = len(embedded), few_rows.threads_of_numba()
         h = embedded.numpy()
         x, a = np.empty_like(h), np.empty_like(h)
-        q, k, v, seen = (_room(count, self.widths[i]) for i in (0, 1, 1, 0))
+        q, k, v, attended = (_room(count, self.widths[i]) for i in (0, 1, 1, 0))
         gate, up = torch.empty(2, count, self.inner)
         g, u = gate.numpy(), up.numpy()
         q_heads, k_heads = (y.reshape(1, count, -1, self.size).transpose(0, 2, 1, 3) for y in (q, k))
-        q_rows, k_rows, v_rows, seen_rows = (y.reshape(count, -1, self.size) for y in (q, k, v, seen))
+        q_rows, k_rows, v_rows, attended_rows = (y.reshape(count, -1, self.size) for y in (q, k, v, attended))
         cos, sin = self._turns(positions)
         places = {id(p): (p.table.numpy(), p.ends.numpy(), p.slots.numpy()) for p in step.places.values()}
         most = max(table.shape[1] for table, _, _ in places.values()) * PAGE
@@ -129,10 +129,10 @@ class CpuDecodeStep:
                 0.0,
                 paged.NO_SINKS,
                 scores,
-                seen_rows,
+                attended_rows,
                 lse,
             )
-            block.o(seen, a, threads)
+            block.o(attended, a, threads)
             np.add(h, a, out=h)
             rows.norm_rows(h, *block.middle, x)
             block.gate(x, g, threads)
@@ -147,7 +147,7 @@ class CpuDecodeStep:
 
     def _turns(self, positions: Sequence[int]) -> tuple[Array, Array]:
         """Cos and sin (1, B, R/2) of positions; recent ones are cached."""
-        found = []
+        angles = []
         for position in positions:
             block, at = divmod(position, _ANGLES)
             if block not in self._angles:
@@ -156,8 +156,8 @@ class CpuDecodeStep:
                 near = torch.arange(block * _ANGLES, (block + 1) * _ANGLES)
                 cos, sin = (y[0, :, : self.size // 2].numpy() for y in self.rotary(torch.empty(1, 1), near[None]))
                 self._angles[block] = cos, sin
-            found.append([angle[at] for angle in self._angles[block]])
-        cos, sin = (np.stack(angle)[None] for angle in zip(*found, strict=True))
+            angles.append([angle[at] for angle in self._angles[block]])
+        cos, sin = (np.stack(angle)[None] for angle in zip(*angles, strict=True))
         return cos, sin
 
 
@@ -199,7 +199,7 @@ def _norm(norm: Any) -> tuple[Array, float]:
 
 
 def _readable(layer: Any) -> bool:
-    """Whether a layer's weight is one that the kernels for a few rows read, and it adds a bias at most."""
+    """Whether the gemv kernels support a layer's weight and bias."""
     weight = layer.weight
     if type(layer) is not KernelLinear:
         return False

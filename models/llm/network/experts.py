@@ -16,12 +16,12 @@ from pipegraph.kernels.weights.gguf_blocks import GgufWeight
 
 NAME = "pipegraph_llm"
 PARTS = ("gate", "up", "down")
-"""Layers of a mixture whose matrices are packed or mapped, those of all experts one below the other."""
+"""Linear layers of a mixture with packed or mapped weights: the experts' matrices stacked by rows."""
 _counts: ContextVar[dict[int, Tensor] | None] = ContextVar("pipegraph_llm_experts", default=None)
 
 
 def counting(counts: dict[int, Tensor]) -> AbstractContextManager[None]:
-    """Add the tokens of each expert up, by ``id`` of the layer, in this thread (context) only."""
+    """Count the tokens routed to each expert, by ``id`` of the layer, in this thread (context) only."""
     return holding(_counts, counts)
 
 
@@ -34,7 +34,7 @@ def register() -> None:
 
 
 def forward(layer: Any, hidden: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
-    """(T, H) through the experts (T, k) that the router chose for each token, weighed and added up."""
+    """Weighted sum of the experts (T, k) that the router chose for hidden states (T, H)."""
     each = chosen.shape[-1]
     expert, order = chosen.reshape(-1).sort(stable=True)
     sizes = torch.bincount(expert, minlength=layer.num_experts)
@@ -66,7 +66,7 @@ def _project(layer: Any, name: str, x: Tensor, offsets: Tensor) -> Tensor:
 
 
 def _packed(layer: Any, x: Tensor, sizes: Tensor) -> Tensor:
-    """Rows sorted by expert, ``sizes`` of each, through ``PARTS``: only experts with rows are looked at."""
+    """Rows sorted by expert, ``sizes`` of each, through ``PARTS``: only experts with rows are read."""
     used = sizes.nonzero().flatten().tolist()
     offsets = torch.nn.functional.pad(sizes[used].cumsum(0), (1, 0)).int()
     gate, up, down = ([_each(layer, name)[e] for e in used] for name in PARTS)
@@ -79,15 +79,15 @@ def _grouped(x: Tensor, weights: list[Any], offsets: Tensor) -> Tensor:
 
 
 def _each(layer: Any, name: str) -> list[Any]:
-    """The matrix of each expert, without a copy; remembered as long as the layer has that weight."""
+    """The matrix of each expert, without a copy; cached while the layer has that weight."""
     part = layer._modules[name]
-    found: list[Any]
-    whole, found = part.__dict__.get("each", (None, []))
+    matrices: list[Any]
+    whole, matrices = part.__dict__.get("each", (None, []))
     if whole is not part.weight:
         rows = part.out_features // layer.num_experts
-        found = [_rows(part.weight, slice(e * rows, (e + 1) * rows)) for e in range(layer.num_experts)]
-        part.__dict__["each"] = part.weight, found
-    return found
+        matrices = [_rows(part.weight, slice(e * rows, (e + 1) * rows)) for e in range(layer.num_experts)]
+        part.__dict__["each"] = part.weight, matrices
+    return matrices
 
 
 def _rows(weight: Any, part: slice) -> Any:

@@ -1,8 +1,7 @@
-"""The short way through dense decoders: what transformers' modules compute, in fewer and fused operations.
+"""Fast path through dense decoders: the computation of transformers' modules in fewer, fused operations.
 
-A token costs little more than one reading of the weights, so that what a framework does around the matrix products
-shows. Modules and weights stay those of transformers; a network that is not exactly of a class listed here, or that has
-hooks, takes transformers' own way.
+Decoding a token takes little more time than reading the weights, so framework overhead shows. Modules and weights stay
+those of transformers; a network of another class, or with hooks, runs transformers' own code.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 DENSE = ("llama.LlamaForCausalLM", "mistral.MistralForCausalLM", "qwen2.Qwen2ForCausalLM", "qwen3.Qwen3ForCausalLM")
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _served: WeakKeyDictionary[Any, dict[int, dict[str, set[str]]]] = WeakKeyDictionary()
-"""By network and number of sequences: the back ends of a step that were seen to be those of ``CpuDecodeStep``."""
+"""By network and number of sequences: back ends of a step, once it is known that ``CpuDecodeStep`` may replace it."""
 
 
 class FusedDecoder:
-    """Runs a dense decoder; as :meth:`of` found it fit."""
+    """Runs a dense decoder that :meth:`of` accepts."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -47,7 +46,7 @@ class FusedDecoder:
 
     @cached_property
     def token_step(self) -> CpuDecodeStep | None:
-        """For one token a sequence on a CPU; None if the network is not of its kind."""
+        """For one token per sequence on a CPU; None if the network is not supported."""
         if missing() or long_positions(self.network.config):
             return None
         from .cpu_step import CpuDecodeStep
@@ -56,7 +55,7 @@ class FusedDecoder:
 
     @classmethod
     def of(cls, network: PreTrainedModel) -> FusedDecoder | None:
-        """For a network of a class that is known, without hooks; else None."""
+        """For a network of a supported class without hooks; else None."""
         kind = type(network)
         _, _, rest = kind.__module__.partition("transformers.models.")
         if f"{rest.partition('.')[0]}.{kind.__name__}" not in DENSE:
@@ -73,7 +72,7 @@ class FusedDecoder:
     def __call__(
         self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: Step, last: Sequence[int] | None
     ) -> Tensor:
-        """Logits [T, V] behind the tokens (T,) of a step, or of those in ``last``."""
+        """Logits [T, V] after the tokens (T,) of a step, or after those in ``last``."""
         if not (step.single and self._may_be_short(kv, step)) or (token_step := self.token_step) is None:
             return self._run(ids, positions, kv, step, last)
         served = _served.setdefault(self.network, {})
@@ -83,12 +82,12 @@ class FusedDecoder:
             if calls.keys() != token_step.SERVED.keys() or any(calls[op] - token_step.SERVED[op] for op in calls):
                 dispatch.note(calls)
                 return logits
-            served[len(ids)] = calls  # and again: the first step has the same bytes as if it came later
+            served[len(ids)] = calls  # and run again: the first step gives the same bytes as later ones
         dispatch.note(served[len(ids)])
         return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
 
     def _may_be_short(self, kv: PagedCache, step: Step) -> bool:
-        """Whether nothing about this step and this place speaks against ``CpuDecodeStep``."""
+        """Whether this step can run as a ``CpuDecodeStep``."""
         weight = self.network.model.norm.weight
         if not on_cpu(weight) or on_the_side() or dispatch.asked():
             return False
@@ -134,7 +133,7 @@ class FusedDecoder:
 
 
 def _parts(network: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Every module with its own name; ``named_modules`` takes a hundred times as long."""
+    """Every module with its last name; ``named_modules`` takes a hundred times as long."""
     todo: list[tuple[str, Any]] = [("", network)]
     while todo:
         part = todo.pop()
@@ -150,7 +149,7 @@ def _silu() -> type:
 
 
 def _linear(part: Any, x: Tensor) -> Tensor:
-    """The layer without the machinery of ``nn.Module`` around it."""
+    """The layer without the overhead of ``nn.Module.__call__``."""
     return KernelLinear.forward(part, x)
 
 

@@ -1,4 +1,4 @@
-"""Pictures among the tokens of a sequence: what a vision tower reads of each, and the positions that they have."""
+"""Images among the tokens of a sequence: inputs of the vision tower, and positions."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Picture:
-    """A picture in a sequence: placeholders, in whose places stands what the vision tower makes of it."""
+    """An image in a sequence: placeholder tokens, replaced by the output of the vision tower."""
 
     spots: tuple[int, ...]
-    """Indices of these tokens in the sequence, rising."""
+    """Indices of its tokens in the sequence, ascending."""
     inputs: Mapping[str, Tensor]
-    """What the tower of this model reads, by transformers' names."""
+    """Inputs of the vision tower, by transformers' names."""
     grid: tuple[int, int] | None = None
-    """Rows and columns of its tokens, which then lie side by side, for models whose positions are of two dimensions."""
+    """Rows and columns of its tokens, which are then contiguous, for models with 2-D positions."""
 
     def moved(self, by: int) -> Picture:
-        """The same ``by`` tokens further on."""
+        """The same image ``by`` tokens later."""
         return replace(self, spots=tuple(spot + by for spot in self.spots))
 
 
 def positions(pictures: Sequence[Picture], start: int, stop: int) -> Tensor:
     """Time, row and column, int64 [3, stop - start], of the tokens ``start`` .. ``stop`` of a sequence.
 
-    A text counts on in all three. A picture of r rows and c columns that begins at p has the positions p, p + row and
-    p + column, and what follows it goes on from p + max(r, c) (M-RoPE: Wang et al., 2024, arXiv:2409.12191, 2.1).
+    Text counts up in all three. An image of r rows and c columns that begins at p has the positions p, p + row and
+    p + column; text after it continues from p + max(r, c) (M-RoPE: Wang et al., 2024, arXiv:2409.12191, 2.1).
     """
-    made = torch.arange(start, stop).repeat(3, 1)
+    coordinates = torch.arange(start, stop).repeat(3, 1)
     shift = 0
     for picture in pictures:
         assert picture.grid is not None
@@ -43,8 +43,8 @@ def positions(pictures: Sequence[Picture], start: int, stop: int) -> Tensor:
         if low < high:
             at = torch.arange(low, high) - first
             inside = torch.stack([torch.zeros_like(at), at // columns, at % columns])
-            made[:, low - start : high - start] = first + shift + inside
+            coordinates[:, low - start : high - start] = first + shift + inside
         shift += max(rows, columns) - (end - first)
         if end < stop:
-            made[:, max(end - start, 0) :] = torch.arange(max(end, start), stop) + shift
-    return made
+            coordinates[:, max(end - start, 0) :] = torch.arange(max(end, start), stop) + shift
+    return coordinates

@@ -1,7 +1,7 @@
-"""Our cache in the shape that transformers' models expect, and the attention that reads its pages.
+"""Our paged cache as transformers' cache, and the attention over its pages.
 
-A step runs some new tokens of some sequences. Their rows lie one after the other without padding, as [1, tokens] or,
-one token a row, as [rows, 1]; positions and lengths say what belongs together, so no mask is made.
+A step runs new tokens of some sequences, concatenated without padding as [1, tokens] or, with one token per row, as
+[rows, 1]. Positions and lengths separate the sequences, so there is no mask.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ NAME = "pipegraph_llm"
 
 @dataclass
 class Step:
-    """The tokens that a network is run on: ``counts[i]`` of row i, and where they lie in each pool."""
+    """The tokens of one run of a network: ``counts[i]`` of row i, and their slots in each pool."""
 
     counts: list[int]
     places: dict[int, Places]
     """By layer."""
     layer: PagedLayer | None = None
-    """The one whose keys and values came last."""
+    """The layer whose keys and values were written last."""
 
     def __post_init__(self) -> None:
         self.single = all(n == 1 for n in self.counts)
@@ -51,13 +51,13 @@ _step: ContextVar[Step | None] = ContextVar("pipegraph_llm_step", default=None)
 
 
 def running(step: Step) -> AbstractContextManager[None]:
-    """Let attention read the pages of a step, in this thread (context) only."""
+    """Attend over the pages of a step, in this thread (context) only."""
     return holding(_step, step)
 
 
 @cache
 def register() -> None:
-    """Make ``NAME`` known to transformers. Outside of ``running`` it is the attention of ``install``."""
+    """Register ``NAME`` in transformers. Outside of ``running`` it is the attention of ``install``."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(NAME, attend)
@@ -65,7 +65,7 @@ def register() -> None:
 
 
 def make_mask(**options: Any) -> Tensor | None:
-    """No mask inside of a step."""
+    """No mask inside a step."""
     return None if _step.get() is not None else transformers_hooks.make_mask(**options)
 
 
@@ -100,22 +100,22 @@ def attend(
 
 
 def on_cpu(x: Tensor) -> bool:
-    """Whether a CPU's own ways are taken: in one place, so that a test can see what a GPU would be given."""
+    """Whether to take the CPU paths; one function, so that a test can run the GPU paths on a CPU."""
     return x.is_cpu
 
 
 def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer, settings: dict[str, Any]) -> Tensor:
-    """(T, H, D) over the keys of all rows one after the other (Tk, H, D): what they may see and no more."""
+    """Attention of (T, H, D) over the visible keys of all rows, concatenated (Tk, H, D)."""
     places = step.places[layer.index]
-    seen = [0, *accumulate(sum(b - a for a, b in pieces) for pieces in places.reads)]
+    key_bounds = [0, *accumulate(sum(b - a for a, b in pieces) for pieces in places.reads)]
     if on_cpu(q):
         rows = [
             _alone(q[a:b], k[c:d], v[c:d], layer.pool.window, settings)
-            for (a, b), (c, d) in zip(pairwise(step.bounds), pairwise(seen), strict=True)
+            for (a, b), (c, d) in zip(pairwise(step.bounds), pairwise(key_bounds), strict=True)
         ]
         return rows[0] if len(rows) == 1 else torch.cat(rows)
-    bounds, ends = (torch.tensor(x, dtype=torch.int32, device=q.device) for x in (step.bounds, seen))
-    most = max(b - a for a, b in pairwise(seen))
+    bounds, ends = (torch.tensor(x, dtype=torch.int32, device=q.device) for x in (step.bounds, key_bounds))
+    most = max(b - a for a, b in pairwise(key_bounds))
     out: Tensor = attention_varlen(
         q, k, v, bounds, ends, max(step.counts), most, causal=True, window=layer.pool.window, **settings
     )
@@ -123,8 +123,8 @@ def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer
 
 
 def _alone(q: Tensor, k: Tensor, v: Tensor, window: int | None, settings: dict[str, Any]) -> Tensor:
-    """(n, Hq, D) over (m, Hkv, D): the last n of the m tokens of one sequence."""
-    if len(q) == 1 and settings["sinks"] is None:  # the queries that share a key head as so many rows of one head
+    """Causal attention (n, Hq, D) over (m, Hkv, D): the last n of the m tokens of one sequence."""
+    if len(q) == 1 and settings["sinks"] is None:  # grouped queries as rows of one head
         grouped = q.view(1, k.shape[1], -1, q.shape[2])
         out: Tensor = attention(grouped, _heads(k), _heads(v), **settings)
         return out.reshape(1, q.shape[1], v.shape[2])
@@ -150,15 +150,15 @@ class PagedLayer(CacheLayerMixin):
         self.pool = pool
         self.int8 = int8
         self.latent = latent
-        """The model keeps latents and makes keys and values of all of them in each step (MLA)."""
+        """The cache holds latents; each step computes keys and values from all of them (MLA)."""
         self.length = 0
-        """Of the longest sequence."""
+        """Cached tokens of the longest sequence."""
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Write the tokens of the step; gives them back as they came, or the latents of all tokens that are seen."""
+        """Write the tokens of the step; returns them, or for MLA the latents of all visible tokens."""
         step = _step.get()
         if step is None:
             raise ValueError("a paged cache is used through a session")
@@ -171,11 +171,11 @@ class PagedLayer(CacheLayerMixin):
         return _heads(k), _heads(v)
 
     def write(self, step: Step, k: Tensor, v: Tensor) -> None:
-        """Put the tokens (T, H, D) of a step into its pages."""
+        """Write the tokens (T, H, D) of a step to the pages."""
         _write(self.pool.store(self.index, k, v, self.int8), step.places[self.index], k, v)
 
     def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
-        """(T, Hq, D) -> (T, Hq, Dv) over the pages."""
+        """Attention over the pages: (T, Hq, D) -> (T, Hq, Dv)."""
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
         if step.single and (self.int8 or not on_cpu(q) or compiled(q.shape, q.dtype, places)):
             out: Tensor = paged_decode(
@@ -196,7 +196,7 @@ class PagedLayer(CacheLayerMixin):
         return _over_tensors(step, q, *_read(store, places, q.dtype), self, settings)
 
     def arrays(self) -> tuple[Any, Any]:
-        """Its pages of keys and values as numpy sees them."""
+        """Pages of keys and values as numpy arrays."""
         store = self.pool.stores[self.index]
         return store.k.numpy(), store.v.numpy()
 
@@ -211,19 +211,19 @@ class PagedLayer(CacheLayerMixin):
 
 
 def compiled(q: Sequence[int], dtype: torch.dtype, places: Places) -> bool:
-    """Whether the kernel for pages on a CPU is better than torch's over the few pieces that they make."""
+    """Whether the CPU's paged kernel is faster than torch's attention over contiguous pieces."""
     work = q[1] * q[2] * places.table.numel() * PAGE
     return dtype == torch.float32 and work <= cpu.ATTENDED and not missing()
 
 
 @cache
 def missing() -> str:
-    """Why nothing is compiled for the CPU; empty if it is."""
+    """Why the CPU has no compiled kernels; empty if it has."""
     return cpu.missing()
 
 
 def _write(store: Store, places: Places, k: Tensor, v: Tensor) -> None:
-    """Put tokens (T, H, D) into their slots."""
+    """Write tokens (T, H, D) to their slots."""
     if on_cpu(k) and store.k_scale is None and len(places.writes) <= 16 and k.shape[0] > len(places.writes):
         keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
         for at, slot, n in places.writes:
@@ -234,7 +234,7 @@ def _write(store: Store, places: Places, k: Tensor, v: Tensor) -> None:
 
 
 def _read(store: Store, places: Places, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """What the rows may see, one after the other: (tokens, H, D) each. No copy if it lies so in a native store."""
+    """Visible keys and values of the rows, concatenated, (tokens, H, D) each; views if contiguous in a native store."""
     pieces = [piece for row in places.reads for piece in row]
     out = []
     for x, scale in ((store.k, store.k_scale), (store.v, store.v_scale)):
@@ -247,25 +247,25 @@ def _read(store: Store, places: Places, dtype: torch.dtype) -> tuple[Tensor, Ten
 
 
 def _over_pieces(q: Tensor, store: Store, pieces: Sequence[tuple[int, int]], settings: dict[str, Any]) -> Tensor:
-    """One query (1, Hq, D) over all tokens of native pages that lie in a few pieces; many are not copied."""
+    """Attention of one query (1, Hq, D) over native pages in contiguous pieces; long ones are not copied."""
     keys, values = store.k.flatten(0, 1), store.v.flatten(0, 1)
     if len(pieces) == 1:
         ((a, b),) = pieces
         return _alone(q, keys[a:b], values[a:b], None, settings)
-    few = sum(b - a for a, b in pieces) <= 1024  # to copy these takes less than to merge
+    few = sum(b - a for a, b in pieces) <= 1024  # copying is faster than merging
     if few or len(pieces) > 4 or settings["softcap"] is not None:
         k, v = (torch.cat([x[a:b] for a, b in pieces]) for x in (keys, values))
         return _alone(q, k, v, None, settings)
     parts = []
     for i, (a, b) in enumerate(pieces):
-        once = settings if i == 0 else {**settings, "sinks": None}  # a sink is one more key
+        once = settings if i == 0 else {**settings, "sinks": None}  # a sink counts once
         parts.append(attention(_heads(q), _heads(keys[a:b]), _heads(values[a:b]), return_lse=True, **once))
     return merge_attention(parts)[0][0].transpose(0, 1)
 
 
 @dataclass(frozen=True)
 class State:
-    """What a state-space or linear attention layer remembers of one sequence: tensors [1, ...] or None, by number."""
+    """State of a state-space or linear attention layer for one sequence: tensors [1, ...] or None, by number."""
 
     conv: tuple[Tensor | None, ...]
     recurrent: tuple[Tensor | None, ...]
@@ -275,10 +275,10 @@ class State:
 
 
 class StateLayer(LinearAttentionLayer):
-    """transformers' layer of states, from and to snapshots."""
+    """transformers' recurrent layer cache, loaded from and saved to snapshots."""
 
     def load(self, rows: Sequence[State]) -> None:
-        """Begin with copies of the states of some sequences; without any, with none."""
+        """Load copies of the states of sequences; without any, start empty."""
         LinearAttentionLayer.__init__(self, self.number_of_states)
         for i in range(self.number_of_states if rows else 0):
             conv, recurrent = ([getattr(row, name)[i] for row in rows] for name in ("conv", "recurrent"))
@@ -293,7 +293,7 @@ class StateLayer(LinearAttentionLayer):
             self.has_previous_state[i] = True
 
     def save(self, row: int) -> State:
-        """A copy of the state of one sequence."""
+        """Copy the state of one sequence."""
         both = [
             tuple(None if t is None else t[row : row + 1].clone() for t in states.values())
             for states in (self.conv_states, self.recurrent_states)
@@ -302,7 +302,7 @@ class StateLayer(LinearAttentionLayer):
 
 
 class HybridLayer(StateLayer, PagedLayer):  # type: ignore[override]
-    """A layer with attention beside a state."""
+    """A layer with attention and a recurrent state."""
 
     def __init__(self, index: int, pool: Pool, int8: bool, states: int) -> None:
         StateLayer.__init__(self, states)
@@ -310,7 +310,7 @@ class HybridLayer(StateLayer, PagedLayer):  # type: ignore[override]
 
 
 class PagedCache(Cache):
-    """transformers' cache over our layers."""
+    """transformers' cache with our layers."""
 
     def __init__(self, layers: list[Any]) -> None:
         super().__init__(layers=layers)
@@ -321,12 +321,12 @@ class PagedCache(Cache):
 def layers_of(kinds: Sequence[tuple[str, int]], pools: Sequence[Pool], int8: bool, latent: bool) -> list[Any]:
     """A cache layer for each layer of a network; ``kinds`` are their kinds and numbers of states."""
     at = {layer: pool for pool in pools for layer in pool.layers}
-    made: list[Any] = []
+    layers: list[Any] = []
     for index, (kind, states) in enumerate(kinds):
         if kind in HYBRID:
-            made.append(HybridLayer(index, at[index], int8, states))
+            layers.append(HybridLayer(index, at[index], int8, states))
         elif index in at:
-            made.append(PagedLayer(index, at[index], int8, latent))
+            layers.append(PagedLayer(index, at[index], int8, latent))
         else:
-            made.append(DummyLayer() if kind == "dummy" else StateLayer(states))
-    return made
+            layers.append(DummyLayer() if kind == "dummy" else StateLayer(states))
+    return layers

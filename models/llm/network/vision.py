@@ -1,7 +1,7 @@
-"""Vision-language models: from pictures to what their towers read, and to embeddings among those of tokens.
+"""Vision-language models: from images to inputs of the vision tower, and to embeddings among those of tokens.
 
-Towers and decoders are transformers' classes on the kernel layer. The text side runs in a session as any language model
-does; only its embeddings and, with some models, its positions are made here.
+Towers and decoders are transformers' classes on the kernel layer. The decoder runs in a session like any language
+model; only its embeddings and, for some models, its positions are computed here.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from .layers import PagedCache
 
 Placed = tuple[tuple[int, ...], tuple[int, int] | None]
-"""The ids that stand for a picture, and the grid of its placeholders."""
+"""Ids of an image, and the grid of its placeholders."""
 MARK: Final = "<image>"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a family of models reads pictures."""
+    """Image input of a family of models."""
 
     processor: str
-    """transformers' class that prepares pictures with Pillow and numpy."""
+    """transformers' image processor (Pillow and numpy)."""
     place: Callable[[Any, Mapping[str, Any], Tokenizer], Placed]
-    """From the model's configuration, what the processor gave, and the tokenizer."""
+    """Config, output of the processor, tokenizer -> ids and grid."""
     grid: bool
-    """Whether positions are of two dimensions (M-RoPE)."""
+    """Whether positions are 2-D (M-RoPE)."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the processor."""
+    """Arguments of the processor."""
 
 
 def _place_grid(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> Placed:
-    """Qwen's: a token for each merged patch."""
+    """Qwen: one token per merged patch."""
     merge = config.vision_config.spatial_merge_size
     _, height, width = (int(n) for n in read["image_grid_thw"][0])
     grid = (height // merge, width // merge)
@@ -54,7 +54,7 @@ def _place_grid(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> P
 
 
 def _place_tiles(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> Placed:
-    """Idefics 3's and SmolVLM's: tiles with their row and column, if it was cut into any, and the whole picture."""
+    """Idefics 3 and SmolVLM: tiles with row and column, if the image was split, then the whole image."""
     vision = config.vision_config
     tile = MARK * int((vision.image_size // vision.patch_size) ** 2 / config.scale_factor**2)
     fake = "<fake_token_around_image>"
@@ -80,21 +80,21 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """The eyes of a language model."""
+    """Image input of a language model."""
 
     kind: Kind
     config: Any
     processor: Any = None
-    """None for a network without the files that say how pictures are prepared."""
+    """Image processor; None if the model's folder has no settings for it."""
 
     @classmethod
     def of(cls, network: PreTrainedModel) -> Vision | None:
-        """Those of a network; None if it has none that we know."""
+        """Image input of a network; None if it has none that is supported."""
         kind = KINDS.get(network.config.model_type)
         return cls(kind, network.config) if kind else None
 
     def usual(self, **settings: Any) -> Vision:
-        """With the usual settings of its class, or others."""
+        """With the default settings of the processor, or others."""
         import transformers
 
         return replace(self, processor=getattr(transformers, self.kind.processor)(**settings))
@@ -107,11 +107,11 @@ class Vision:
         """
         import transformers
 
-        made = getattr(transformers, self.kind.processor).from_pretrained(folder, local_files_only=True)
-        return replace(self, processor=made)
+        processor = getattr(transformers, self.kind.processor).from_pretrained(folder, local_files_only=True)
+        return replace(self, processor=processor)
 
     def read(self, pixels: Tensor, tokenizer: Tokenizer) -> tuple[tuple[int, ...], Picture]:
-        """The ids that stand for a picture float32 [H, W, C] in 0..1, and the picture, its spots counted from them."""
+        """The ids of an image float32 [H, W, C] in 0..1, and the image, its indices relative to them."""
         from PIL import Image
 
         array = (pixels[..., :3].clamp(0, 1) * 255).round().to(torch.uint8).cpu().numpy()
@@ -123,15 +123,15 @@ class Vision:
 
 
 def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
-    """One sequence: a chat whose placeholders, one a picture, become so many tokens as the pictures have.
+    """The tokens of a chat, the one placeholder of each image expanded to the image's tokens.
 
     Args:
-        llm: What is to see them.
-        ids: As the chat template wrote them.
+        llm: The model.
+        ids: Ids of the rendered chat.
         pictures: Each float32 [H, W, C] in 0..1.
 
     Raises:
-        ValueError: the model reads text only, or there are not as many placeholders as pictures.
+        ValueError: the model reads text only, or the numbers of placeholders and images differ.
     """
     from ..tokens import Tokens
 
@@ -142,23 +142,23 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     mark = vision.config.image_token_id
     if (count := list(ids).count(mark)) != len(pictures):
         raise ValueError(f"the chat has places for {count} pictures, but there are {len(pictures)}")
-    made: list[int] = []
+    expanded: list[int] = []
     placed: list[Picture] = []
     for id in ids:
         if id == mark:
             own, picture = vision.read(pictures[len(placed)], tokenizer)
-            placed.append(picture.moved(len(made)))
-            made += own
+            placed.append(picture.moved(len(expanded)))
+            expanded += own
         else:
-            made.append(id)
-    return Tokens.of([made], [placed])
+            expanded.append(id)
+    return Tokens.of([expanded], [placed])
 
 
 def check_sight(llm: LLM) -> Vision:
-    """What reads pictures for a model.
+    """Image input of a model.
 
     Raises:
-        ValueError: nothing does.
+        ValueError: the model has none.
     """
     if llm.vision is None:
         kind = llm.loaded.network.config.model_type
@@ -172,17 +172,17 @@ def check_sight(llm: LLM) -> Vision:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the tower made of a picture."""
+class _Features:
+    """Output of the vision tower for an image."""
 
     states: Tensor
     """[spots, D]"""
     deeper: tuple[Tensor, ...]
-    """[spots, D] each: added to the hidden states behind the first layers (DeepStack)."""
+    """[spots, D] each: added to the hidden states after the first layers (DeepStack)."""
 
 
 class VisionRunner:
-    """Runs the decoder of a vision-language model in a session, on tokens and pictures."""
+    """Runs the decoder of a vision-language model in a session, on tokens and images."""
 
     def __init__(self, llm: LLM, network: Any, vision: Vision) -> None:
         self.network = network
@@ -191,18 +191,18 @@ class VisionRunner:
         self.device, self.dtype = llm.loaded.device, llm.loaded.dtype
         accepted = inspect.signature(self.decoder.forward).parameters
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
-        self._seen: dict[int, list[tuple[Picture, _Seen]]] = {}
+        self._features: dict[int, list[tuple[Picture, _Features]]] = {}
 
     @torch.no_grad()
     def look(self, sequence: int, picture: Picture) -> None:
-        """Run the tower on a picture that a sequence will come to."""
+        """Run the vision tower on an image whose tokens will be appended to a sequence."""
         inputs = {name: value.to(self.device) for name, value in picture.inputs.items()}
         out = self.network.model.get_image_features(**inputs, return_dict=True)
         deeper = [torch.cat([*layer]) for layer in getattr(out, "deepstack_features", None) or ()]
         states = torch.cat([*out.pooler_output]).to(self.dtype)
         if len(states) != len(picture.spots):
             raise ValueError(f"the tower gives {len(states)} states for a picture with {len(picture.spots)} tokens")
-        self._seen.setdefault(sequence, []).append((picture, _Seen(states, tuple(deeper))))
+        self._features.setdefault(sequence, []).append((picture, _Features(states, tuple(deeper))))
 
     def states(
         self, ids: Tensor, spans: Sequence[Span], pictures: Sequence[Sequence[Picture]], cache: PagedCache, tall: bool
@@ -211,10 +211,10 @@ class VisionRunner:
 
         Args:
             ids: [T]
-            spans: For each row its sequence, and from where to where in it its tokens are.
-            pictures: Of all sequences, looked at or held in the cache.
+            spans: For each row its sequence, and the range of its tokens in it.
+            pictures: Images of each sequence.
             cache: Of the session.
-            tall: Give the decoder one token a row rather than all in one.
+            tall: One token per row, rather than all in one row.
         """
         x = self.network.get_input_embeddings()(ids)
         each = [positions(pictures[s] if self.grid else (), start, stop) for s, start, stop in spans]
@@ -232,18 +232,18 @@ class VisionRunner:
         return states
 
     def _with_pictures(self, x: Tensor, spans: Sequence[Span], shape: tuple[int, int]) -> tuple[Tensor, dict[str, Any]]:
-        """Embeddings [T, D] with pictures in them, and what the decoder is told besides."""
+        """Embeddings [T, D] with those of images, and further arguments of the decoder."""
         places: list[int] = []
         parts: list[Tensor] = []
         deeper: list[tuple[Tensor, ...]] = []
         begin = 0
         for sequence, start, stop in spans:
-            for picture, seen in self._seen.get(sequence, ()):
+            for picture, features in self._features.get(sequence, ()):
                 which = [i for i, spot in enumerate(picture.spots) if start <= spot < stop]
                 if which:
                     places += [begin + picture.spots[i] - start for i in which]
-                    parts.append(seen.states[which])
-                    deeper.append(tuple(layer[which] for layer in seen.deeper))
+                    parts.append(features.states[which])
+                    deeper.append(tuple(layer[which] for layer in features.deeper))
             begin += stop - start
         if not parts:
             return x, {}
