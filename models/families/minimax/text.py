@@ -36,19 +36,19 @@ class Shown:
 
 
 @torch.no_grad()
-def conditioning(clip: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list[list[Any]]:
+def conditioning(text_encoder: TextEncoder, prompt: str, shown: Sequence[Shown]) -> list[list[Any]]:
     """Encode a prompt with media to CONDITIONING.
 
     Raises:
         ValueError: this is no text encoder of MiniMax-H3.
     """
-    encoder = next(iter(clip.encoders.values()), None)
-    if clip.family.id != "minimax_h3" or encoder is None:
-        raise ValueError(f"{clip.name} is no text encoder of MiniMax-H3: load it with CLIPLoader, type minimax")
-    tokens = clip.tokenize(prompt)
+    encoder = next(iter(text_encoder.encoders.values()), None)
+    if text_encoder.family.id != "minimax_h3" or encoder is None:
+        raise ValueError(f"{text_encoder.name} is no text encoder of MiniMax-H3: load it with CLIPLoader, type minimax")
+    tokens = text_encoder.tokenize(prompt)
     visible = [medium for medium in shown if medium.kind == "Picture" or medium.frames is not None]
     if not shown:
-        return clip.encode(tokens)
+        return text_encoder.encode(tokens)
     line = _Line(encoder)
     for medium in shown:
         line.add(medium)
