@@ -100,7 +100,7 @@ def resolve(kind: str, name: str) -> Path:
     Both ``/`` and ``\`` separate folders. Letters with accents may be written in either of Unicode's ways.
 
     Raises:
-        NotFound: no such file, or it lies outside the roots; says where was looked and the nearest names.
+        NotFound: no such file, or it is outside the roots; names the places searched and similar names.
         LookupError: this can be no name.
     """
     access = current()

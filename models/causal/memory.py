@@ -1,6 +1,6 @@
 """KV cache of a causal Wan network: keys and values of every self-attention layer for past frames.
 
-A network trained so that each chunk of frames sees itself and what lies before it (CausVid, Yin et al. 2024, arXiv
+A network trained so that each chunk of frames attends to itself and to earlier frames (CausVid, Yin et al. 2024, arXiv
 2412.07772; Self Forcing, Huang et al. 2025, arXiv 2506.08009) gives the same result when earlier keys and values are
 cached. Keys are cached after rotary embedding, so eviction moves none.
 """
@@ -47,7 +47,7 @@ class Memory:
         self._turns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
     def attached(self) -> AbstractContextManager[None]:
-        """Let the network read this cache in this thread, and write the current frames behind it."""
+        """Let the network read this cache in this thread, and append the current frames to it."""
         return holding(_active, self)
 
     def keep(self, frames: int) -> None:

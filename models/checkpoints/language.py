@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..families import TEXT_FAMILIES
-from ..llm.gguf.families import check_header
+from ..llm.gguf.architectures import check_header
 from ..llm.gguf.spiece import GEMMA_CHAT, load_spiece
 from ..llm.load import SEEING, load_folder
 from ..loading.header_values import LoadError

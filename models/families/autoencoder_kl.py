@@ -14,7 +14,7 @@ _ATTENTION = {"norm": "group_norm", "q": "to_q", "k": "to_k", "v": "to_v", "proj
 
 
 def _from_ldm(stored: Pieces) -> tuple[dict[str, Piece], list[str]]:
-    """Pieces by diffusers' names (kept if they already have them), and unknown names."""
+    """Tensors by diffusers' names (also if stored so), and unknown names."""
     levels = count(stored, r"decoder\.up\.(\d+)\.")
     tensors: dict[str, Piece] = {}
     unknown = []

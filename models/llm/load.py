@@ -15,7 +15,7 @@ from ..loading.headers import read_header, read_json, weight_files
 from ..loading.language_names import check_folder
 from ..loading.small_files import check_files, opened
 from .add import KNOWN
-from .gguf.families import check_header
+from .gguf.architectures import check_header
 
 if TYPE_CHECKING:
     import torch

@@ -2,7 +2,7 @@
 
 A folder in diffusers layout names the classes of its networks. Single files are recognised by the names of their
 tensors; their configs come from the shapes, from what their family knows, and from a JSON ``config`` in the file's
-metadata, which wins. Which networks there are is said by the families that are given.
+metadata, which wins. The networks are those of the families passed in.
 """
 
 from __future__ import annotations

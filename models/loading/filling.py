@@ -162,7 +162,7 @@ def fill(network: nn.Module, places: Mapping[str, Tensor], stored: Mapping[str, 
     Args:
         network: On the meta device, not on the kernel layer yet.
         places: Its empty parameters and buffers that files hold, by name.
-        stored: What there is for each of them; see :func:`check`.
+        stored: Stored tensors by name; see :func:`check`.
         how: Where to, and in which types.
     """
     packed: Packed = {}

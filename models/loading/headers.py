@@ -69,7 +69,7 @@ def _safetensors(path: Path, raw: bytes, room: int) -> Header:
 
     Raises:
         ValueError: the header breaks the format, in words.
-        LoadError: it names types that are not read, or more bytes than there are.
+        LoadError: it names unsupported types, or more bytes than the file has.
     """
     table = json.loads(raw, object_pairs_hook=_without_twins)
     if not isinstance(table, dict):

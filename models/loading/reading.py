@@ -126,7 +126,7 @@ class Reader:
         """NVFP4 scales of the whole stored matrix in rows, float32 (at least N, at least K / 16).
 
         Raises:
-            LoadError: they are said to lie in tiles, and look as if they lay in rows.
+            LoadError: the file says tiles, but the scales look like rows.
         """
         assert piece.scale is not None
         plain = self._typed(piece.scale, mapped=False).float()

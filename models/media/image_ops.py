@@ -36,7 +36,7 @@ def resize(image: Tensor, width: int, height: int, method: Method, crop: Crop = 
         image: Pictures; any number of channels.
         width: New width in pixels, at least 1.
         height: New height in pixels, at least 1.
-        method: How new pixels are made from old ones.
+        method: Interpolation.
         crop: ``center`` first cuts the middle part of the new aspect ratio, so that nothing is squeezed.
     """
     if crop == "center":

@@ -67,7 +67,7 @@ def read_picture(path: Path, warn: Callable[[str], None] = _ignore) -> tuple[Ten
 
     Args:
         path: The file.
-        warn: Is told what of the file is not kept.
+        warn: Called with what is lost.
 
     Raises:
         ValueError: the file is no picture, is damaged, or is too large; says which file.

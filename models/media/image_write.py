@@ -43,7 +43,7 @@ def encode(
         pixels: Finite values; but for EXR and TIFF of floats what lies outside 0..1 is clipped.
         kind: png, jpeg, webp, avif, tiff or exr.
         texts: What reproduces it, as JSON by key.
-        warn: Told what is not kept.
+        warn: Called with what is lost.
         depth: Bits a channel: 8, 16, or 32 for floats.
         space: Of EXR, what the values are: sRGB, HDR (BT.2100 HLG) or linear.
         options: For Pillow: quality, lossless.

@@ -24,7 +24,7 @@ def encode(audio: Audio, kind: str, quality: str, texts: Mapping[str, str], warn
         kind: flac (16 bits), mp3 or opus.
         quality: ``V0`` (the best variable rate of MP3) or a bit rate such as ``128k``; empty for flac.
         texts: Tags of the file.
-        warn: Told what is not kept.
+        warn: Called with what is lost.
     """
     wave, hertz = audio["waveform"], int(audio["sample_rate"])
     if wave.ndim != 3 or not wave.numel() or hertz <= 0:

@@ -12,7 +12,7 @@ _CLUSTER = b"\x1f\x43\xb6\x75"
 
 
 def is_cut(path: Path) -> bool:
-    """Whether a file is truncated; False where that cannot be told."""
+    """Whether a file is truncated; False if unknown."""
     with path.open("rb") as file:
         source = Source(file)
         head = source.read(0, min(12, source.size)).ljust(12, b"\0")

@@ -122,7 +122,7 @@ class SkippedLayers:
 
 @dataclass(frozen=True, slots=True)
 class SkippedInNegative:
-    """The negative prediction is made without some layers."""
+    """The negative prediction skips some layers."""
 
     patch: Patch
     part: SamplingRange

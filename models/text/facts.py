@@ -57,7 +57,7 @@ class EncoderFacts:
     """Control tokens that users write in prompts; others that a prompt spells are text."""
     # Which states are taken
     layers: tuple[int, ...] = (-1,)
-    """Hidden states, concatenated: 0 enters the first layer, -2 the last, -1 is behind the final norm."""
+    """Hidden states, concatenated: 0 enters the first layer, -2 the last, -1 follows the final norm."""
     normed: bool = False
     """The final norm is applied to earlier layers, too: CLIP skip of SD 1.5."""
     before_norm: bool = False
@@ -95,7 +95,7 @@ class TextFamily:
 def states_of_language_model(
     pooled: Mapping[str, str] | None = None, second: Mapping[str, str] | None = None
 ) -> Encode:
-    """How a conditioning is made of a language model's states and of what smaller encoders add.
+    """Conditioning from a language model's states and what smaller encoders add.
 
     Args:
         pooled: Entries of the CONDITIONING item that are the pooled vectors of encoders, by encoder name.

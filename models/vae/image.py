@@ -67,7 +67,7 @@ class Vae:
             latent: z [B, C, h, w].
             tile: Side of a tile in latent cells.
             overlap: How far neighbours overlap, in latent cells, less than ``tile``.
-            warn: Told of retries.
+            warn: Called on retries.
         """
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")

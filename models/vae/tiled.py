@@ -24,7 +24,7 @@ def encode_tiled(vae: Vae, images: Tensor, tile: int, overlap: int, warn: Warn) 
         images: In 0..1, of whole latent cells.
         tile: Side of a tile in pixels.
         overlap: How far neighbors overlap in pixels, less than ``tile``.
-        warn: Told of retries.
+        warn: Called on retries.
     """
     cell = vae.latent.downscale
     height, width, side = images.shape[1] // cell, images.shape[2] // cell, max(2, tile // cell)

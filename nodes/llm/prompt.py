@@ -156,11 +156,11 @@ def written_chat(
     from datetime import date as day
 
     from pipegraph.models.llm.chat.template import DAY, ChatError, messages_of, misread, write_chat
-    from pipegraph.models.llm.network.vision import check_sight, shown
+    from pipegraph.models.llm.network.vision import check_vision, shown
 
     images = [] if image is None else list(image)
     if images:
-        check_sight(llm)
+        check_vision(llm)
 
     try:
         today = day.fromisoformat(date) if date else DAY

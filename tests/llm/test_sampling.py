@@ -32,12 +32,12 @@ def start(llama: LLM) -> Prefilled:
 
 
 def ruled(params: SamplingParams, logits: list[float], prompt: list[int], reply: list[int]) -> list[float]:
-    chooser = TokenSampler(params, [prompt], [3])
+    sampler = TokenSampler(params, [prompt], [3])
     for token in reply:
-        chooser.taken(0, token)
+        sampler.taken(0, token)
     given = torch.tensor([logits])
     before = given.clone()
-    found = chooser.ruled(given, [0], [len(reply)])
+    found = sampler.processed(given, [0], [len(reply)])
     assert torch.equal(given, before)
     return [round(x, 5) for x in found[0].tolist()]
 
@@ -60,8 +60,8 @@ def test_rules(settings: dict[str, object], expected: list[float]) -> None:
 
 
 def test_temperature_0_takes_the_lowest_of_equals() -> None:
-    chooser = TokenSampler(SamplingParams(), [[]], [])
-    assert chooser.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0], [0]) == [1]
+    sampler = TokenSampler(SamplingParams(), [[]], [])
+    assert sampler.draw(torch.tensor([[1.0, 3.0, 3.0]]), [0], [0]) == [1]
 
 
 def test_a_draw_depends_on_seed_sequence_and_position_only() -> None:
@@ -76,9 +76,9 @@ def test_a_draw_depends_on_seed_sequence_and_position_only() -> None:
 
 def test_probabilities_are_those_of_draws() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0, 1.5, -1.0]])
-    chooser = TokenSampler(SamplingParams(temperature=0.7, top_k=3, min_p=0.3), [[]], [])
-    expected = chooser.probabilities(logits)[0]
-    draws = torch.tensor(chooser.draw(logits.expand(4000, -1), [0] * 4000, range(4000)))
+    sampler = TokenSampler(SamplingParams(temperature=0.7, top_k=3, min_p=0.3), [[]], [])
+    expected = sampler.probabilities(logits)[0]
+    draws = torch.tensor(sampler.draw(logits.expand(4000, -1), [0] * 4000, range(4000)))
     found = torch.bincount(draws, minlength=5) / 4000
     assert (expected == 0).tolist() == [True, True, False, False, True]
     assert float((found - expected).abs().max()) < 0.03
@@ -119,10 +119,10 @@ def test_logits_that_choose_no_token(temperature: float, logits: list[float], wh
 
 @pytest.mark.parametrize("temperature", [1e-46, 1e-40, 1e-38, 2e-38])
 def test_a_small_temperature_takes_the_best(temperature: float) -> None:
-    chooser = TokenSampler(SamplingParams(temperature=temperature, top_p=0.9, min_p=0.1, top_k=1 << 40), [[]], [])
+    sampler = TokenSampler(SamplingParams(temperature=temperature, top_p=0.9, min_p=0.1, top_k=1 << 40), [[]], [])
     logits = torch.tensor([[1.0, 2, 3, -math.inf]])
-    assert {chooser.draw(logits, [0], [n])[0] for n in range(20)} == {2}
-    assert chooser.probabilities(logits).tolist() == [[0, 0, 1, 0]]
+    assert {sampler.draw(logits, [0], [n])[0] for n in range(20)} == {2}
+    assert sampler.probabilities(logits).tolist() == [[0, 0, 1, 0]]
 
 
 def test_penalties_leave_forbidden_tokens_forbidden() -> None:
@@ -133,11 +133,11 @@ def test_penalties_leave_forbidden_tokens_forbidden() -> None:
         frequency_penalty=-9.0,
         logit_bias={0: -math.inf},
     )
-    chooser = TokenSampler(params, [[0, 1]], [])
-    chooser.taken(0, 1)
-    logits = chooser.ruled(torch.tensor([[3.0, -math.inf, 0.0]]), [0], [1])
+    sampler = TokenSampler(params, [[0, 1]], [])
+    sampler.taken(0, 1)
+    logits = sampler.processed(torch.tensor([[3.0, -math.inf, 0.0]]), [0], [1])
     assert logits[0, :2].tolist() == [-math.inf, -math.inf]
-    assert {chooser.draw(logits, [0], [n])[0] for n in range(50)} == {2}
+    assert {sampler.draw(logits, [0], [n])[0] for n in range(50)} == {2}
 
 
 def made(llm: LLM, start: Prefilled, **settings: object) -> Reply:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from pipegraph.models.checkpoints.language import kind_of
 from pipegraph.models.checkpoints.parts import contents, parts
-from pipegraph.models.llm.gguf.families import check_header
+from pipegraph.models.llm.gguf.architectures import check_header
 from pipegraph.models.llm.gguf.tokenizer import gguf_tokenizer
 from pipegraph.models.loading.header_values import LoadError
 from pipegraph.models.loading.headers import read_header

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from ...llm.network.vision import check_sight
+from ...llm.network.vision import check_vision
 from .layout import TEXT, VIDEO
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class _Line:
         self.text(self._llm.tokenizer.encode(text, control=True))
 
     def _add_frames(self, frames: Tensor, kind: str, type: int, before: Sequence[str] = ("",)) -> None:
-        vision, tokenizer = check_sight(self._llm), self._llm.tokenizer
+        vision, tokenizer = check_vision(self._llm), self._llm.tokenizer
         assert tokenizer is not None
         config = vision.config
         inputs, grid = _patches(vision.processor, frames)

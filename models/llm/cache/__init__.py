@@ -1,1 +1,1 @@
-"""Keys and values of sequences: pages, the cache made of them, prefixes kept for later, and the budget in bytes."""
+"""Keys and values of sequences: pages, caches over them, the prefix cache, and the memory budget."""

@@ -71,7 +71,7 @@ class KVCache:
         return self.select(range(len(self)))
 
     def select(self, sequences: Iterable[int]) -> KVCache:
-        """Some of the sequences, each as often as it is named: ``select([0] * 3)`` makes three of the first."""
+        """Sequences by index, with repetition: ``select([0] * 3)`` forks the first three times."""
         chosen = list(sequences)
         return KVCache(
             Tokens.of((self.tokens.ids[s] for s in chosen), (self.tokens.pictures_of(s) for s in chosen)),

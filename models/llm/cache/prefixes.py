@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 Ids = tuple[int, ...]
 
 
-class Node:
+class PrefixNode:
     """A block of tokens: its page in each pool (None if it has left the window), and the blocks that follow it."""
 
     __slots__ = ("blocks", "next", "used")
 
     def __init__(self, pools: int) -> None:
         self.blocks: list[Block | None] = [None] * pools
-        self.next: dict[Ids, Node] = {}
+        self.next: dict[Ids, PrefixNode] = {}
         self.used = 0
 
 
@@ -48,7 +48,7 @@ class PrefixCache:
         self.nbytes = 0
         """Bytes of the tree's blocks."""
         self.lock = RLock()
-        self._root: dict[Ids, Node] = {}
+        self._root: dict[Ids, PrefixNode] = {}
         self._clock = count(1)
 
     @classmethod
@@ -75,7 +75,7 @@ class PrefixCache:
                 key = tuple(ids[at * PAGE : (at + 1) * PAGE])
                 node = level.get(key)
                 if node is None:
-                    node = level[key] = Node(len(self.pools))
+                    node = level[key] = PrefixNode(len(self.pools))
                 node.used = now
                 for pool, table in enumerate(tables):
                     if node.blocks[pool] is None and (block := table[at]) is not None:
@@ -96,9 +96,9 @@ class PrefixCache:
         for pool in self.pools:
             pool.shrink()
 
-    def _longest(self, ids: Ids) -> list[Node]:
+    def _longest(self, ids: Ids) -> list[PrefixNode]:
         """Nodes of the longest prefix of these tokens whose pages are there, as far as later tokens attend to them."""
-        path: list[Node] = []
+        path: list[PrefixNode] = []
         with self.lock:
             now, level = next(self._clock), self._root
             for at in range((len(ids) - 1) // PAGE):
@@ -113,18 +113,20 @@ class PrefixCache:
                 node.used = now
         return path
 
-    def _visible(self, at: int, path: Sequence[Node]) -> list[Block | None]:
+    def _visible(self, at: int, path: Sequence[PrefixNode]) -> list[Block | None]:
         """The pages of a path in a pool that the next token attends to."""
         window = self.pools[at].window
         first = 0 if window is None else max(0, len(path) * PAGE - window + 1) // PAGE
         return [node.blocks[at] for node in path[first:]]
 
-    def _table(self, at: int, path: Sequence[Node]) -> Table:
+    def _table(self, at: int, path: Sequence[PrefixNode]) -> Table:
         visible = self._visible(at, path)
         return (*[None] * (len(path) - len(visible)), *visible)
 
 
-def _walk(level: MutableMapping[Ids, Node], depth: int) -> Iterator[tuple[int, int, MutableMapping[Ids, Node], Ids]]:
+def _walk(
+    level: MutableMapping[Ids, PrefixNode], depth: int
+) -> Iterator[tuple[int, int, MutableMapping[Ids, PrefixNode], Ids]]:
     """(last use, -depth, siblings, key) of each node."""
     stack = [(level, depth)]
     while stack:

@@ -15,7 +15,7 @@ from ..decode.sampling import SamplingParams
 from ..decode.stats import Stats
 from ..decode.stopping import Stopper
 from ..llm import LLM
-from ..network.vision import check_sight, shown
+from ..network.vision import check_vision, shown
 from ..tokens import Tokens
 from .reply import parse_reply
 from .template import Chat, Message, write_chat
@@ -70,7 +70,7 @@ class Conversation:
         Raises:
             ValueError: the model reads text only.
         """
-        check_sight(self.llm)
+        check_vision(self.llm)
         self.waiting += pictures
 
     def stop(self) -> None:

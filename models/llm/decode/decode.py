@@ -47,7 +47,7 @@ class Stopper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """Yielded for each token as it is decided."""
+    """Yielded for each decoded token."""
 
     sequence: int
     id: int
@@ -87,7 +87,7 @@ class Sequences:
         self.stopper = stopper
         self.stop_ids = llm.facts.stop_ids | set(params.stop_ids)
         self.held = prefilled.cache.tokens
-        self.chooser = TokenSampler(params, self.held.ids, self.stop_ids)
+        self.sampler = TokenSampler(params, self.held.ids, self.stop_ids)
         self.ids: list[list[int]] = [[] for _ in self.held]
         self.texts: list[list[str]] = [[] for _ in self.held]
         self.finish: list[Finish | None] = [None] * len(self.held)
@@ -102,7 +102,7 @@ class Sequences:
 
     def allowed(self, logits: Tensor, sequences: Sequence[int]) -> Tensor:
         """Logits [rows, V] after penalties and the constraint; a sequence without allowed tokens is finished."""
-        logits = self.chooser.ruled(logits, sequences, [len(self.ids[s]) for s in sequences])
+        logits = self.sampler.processed(logits, sequences, [len(self.ids[s]) for s in sequences])
         if self.constraint is None:
             return logits
         masks: list[Tensor] = []
@@ -118,7 +118,7 @@ class Sequences:
     def take(self, sequence: int, token: int) -> TokenEvent:
         """Add a token to a reply, and finish the reply if it ends there."""
         self.ids[sequence].append(token)
-        self.chooser.taken(sequence, token)
+        self.sampler.taken(sequence, token)
         text, stopped = "", token in self.stop_ids
         if stopped:
             self.finish[sequence] = "stop"
@@ -193,7 +193,7 @@ def decode(
                 logits, active = logits[rows], [active[row] for row in rows]
                 if not active:
                     break
-            chosen = work.chooser.draw(logits, active, [work.position(s) for s in active])
+            chosen = work.sampler.draw(logits, active, [work.position(s) for s in active])
             now = time.perf_counter()
             gaps += [now - last] * len(active) if steps else []
             first_s, last = (first_s, now) if steps else (now - began, now)

@@ -15,7 +15,7 @@ from ..cache.budget import check_budget, kv_budget
 from ..cache.kv_cache import KVCache, KVKind
 from ..cache.prefixes import PrefixCache
 from ..llm import LLM
-from ..network.vision import check_sight
+from ..network.vision import check_vision
 from ..tokens import Tokens
 from .session import Row, Session
 from .stats import Stats
@@ -42,7 +42,7 @@ class Prefilled:
     stats: Stats = field(default_factory=Stats)
 
     def select(self, sequences: list[int]) -> Prefilled:
-        """Some of the sequences, each as often as it is named."""
+        """Sequences by index, with repetition."""
         return Prefilled(self.cache.select(sequences), self.logits[sequences], self.stats)
 
 
@@ -135,7 +135,7 @@ def _check(llm: LLM, tokens: Tokens, cache: KVCache) -> None:
     if len(cache) != len(tokens):
         raise ValueError(f"the cache holds {len(cache)} sequences, but there are tokens for {len(tokens)}")
     if tokens.pictures:
-        check_sight(llm)
+        check_vision(llm)
     known = llm.facts.vocabulary
     if bad := sorted({i for row in tokens for i in row if not 0 <= i < known})[:5]:
         raise ValueError(f"{llm.loaded.name} knows the ids 0 to {known - 1}, not {bad}: another model's tokenizer?")

@@ -92,7 +92,7 @@ class TokenSampler:
         if self._counts:
             self._replies[sequence][token] += 1
 
-    def ruled(self, logits: Tensor, sequences: Sequence[int], lengths: Sequence[int]) -> Tensor:
+    def processed(self, logits: Tensor, sequences: Sequence[int], lengths: Sequence[int]) -> Tensor:
         """Logits after bias, penalties and ``min_tokens``; the input is not changed.
 
         Args:

@@ -15,7 +15,7 @@ from ..cache.prefixes import keep
 from ..llm import LLM
 from ..network.experts import counting
 from ..network.fused import FusedDecoder
-from ..network.layers import PagedCache, State, Step, layers_of, running
+from ..network.layers import PagedCache, State, StepLayout, layers_of, running
 from ..network.vision import VisionRunner
 from ..tokens import Tokens
 
@@ -109,7 +109,7 @@ class Session:
         spans = [(s, lengths[s] - len(new), lengths[s]) for s, new in rows]
         places = self.working.places([s for s, _ in rows], counts)
         by_layer = {layer: p for pool, p in zip(self.working.pools, places, strict=True) for layer in pool.layers}
-        step = Step(counts, by_layer)
+        step = StepLayout(counts, by_layer)
         for layer in self._cache.paged:
             layer.length = max(lengths[s] - len(new) for s, new in rows)
         last = None if every else [end - 1 for end in step.bounds[1:]]
@@ -123,7 +123,9 @@ class Session:
             logits = logits[last]
         return logits.float()
 
-    def _logits(self, ids: Tensor, spans: Sequence[Span], tall: bool, step: Step, last: list[int] | None) -> Tensor:
+    def _logits(
+        self, ids: Tensor, spans: Sequence[Span], tall: bool, step: StepLayout, last: list[int] | None
+    ) -> Tensor:
         """Logits [T, V] after the tokens of a step, or fewer that include those in ``last``."""
         if self._vision is not None:
             states = self._vision.states(ids, spans, self.working.pictures, self._cache, tall)

@@ -174,7 +174,7 @@ class _Speculation:
                 break
             logits = self._fitted(self.draft.step(rows, reserve=count))
             sequences = [s for s, _ in rows]
-            logits = self.guess.ruled(logits, sequences, [0] * len(rows))
+            logits = self.guess.processed(logits, sequences, [0] * len(rows))
             places = [len(self.decided[s]) + at for s in sequences]
             drawn = self.guess.draw(logits, sequences, places, DRAFT)
             for s, token, chance in zip(sequences, drawn, self.guess.probabilities(logits), strict=True):
@@ -194,16 +194,16 @@ class _Speculation:
         """Accept drafted tokens of a sequence up to the first rejected, then add another token."""
         for at, (guess, q) in enumerate(zip(guesses, chances, strict=True)):
             self.drafted += 1
-            ruled = self.work.allowed(logits[at : at + 1], [s])
+            processed = self.work.allowed(logits[at : at + 1], [s])
             if self.work.finish[s]:
                 yield from self.work.rest([s])
                 return
-            p = self.work.chooser.probabilities(ruled)[0]
-            seeds, offsets = self.work.chooser.stream([s], [len(self.decided[s])], TEST, p.device)
+            p = self.work.sampler.probabilities(processed)[0]
+            seeds, offsets = self.work.sampler.stream([s], [len(self.decided[s])], TEST, p.device)
             if float(uniform(seeds, offsets)) * float(q[guess]) >= float(p[guess]):
                 left = (p - q).clamp(min=0)
                 left = left if bool(left.any()) else p
-                seeds, offsets = self.work.chooser.stream([s], [len(self.decided[s])], REPLACE, p.device)
+                seeds, offsets = self.work.sampler.stream([s], [len(self.decided[s])], REPLACE, p.device)
                 yield self._take(s, int(sample(left.log()[None], seed=seeds, offset=offsets)))
                 return
             self.accepted += 1
@@ -214,11 +214,11 @@ class _Speculation:
 
     def _choose(self, s: int, logits: Tensor) -> Generator[TokenEvent, None, None]:
         """Draw the next token of a sequence without a draft."""
-        ruled = self.work.allowed(logits, [s])
+        processed = self.work.allowed(logits, [s])
         if self.work.finish[s]:
             yield from self.work.rest([s])
             return
-        yield self._take(s, self.work.chooser.draw(ruled, [s], [len(self.decided[s])])[0])
+        yield self._take(s, self.work.sampler.draw(processed, [s], [len(self.decided[s])])[0])
 
     def _take(self, s: int, token: int) -> TokenEvent:
         self.decided[s].append(token)

@@ -25,7 +25,7 @@ from ...loading.transformers_networks import empty_network, fill_named
 from ...quantize import count_bytes
 from ..llm import LLM
 from ..network.experts import PARTS
-from .families import FACTORS, Family, config_of, family_of, name_of
+from .architectures import FACTORS, Architecture, architecture_of, config_of, name_of
 from .tokenizer import gguf_tokenizer
 
 _FAST: Final = ("Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K")
@@ -71,10 +71,10 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
         LoadError: an unknown architecture or tensor, or a missing tensor.
     """
     header = read_header(path)
-    family = family_of(header)
+    architecture = architecture_of(header)
     tokenizer = gguf_tokenizer(header.metadata, str(path))
-    network = _empty(header, family, dtype)
-    stored = _stored(header, family, network)
+    network = _empty(header, architecture, dtype)
+    stored = _stored(header, architecture, network)
     how = Filling(
         origin=path,
         label=type(network).__name__,
@@ -91,9 +91,9 @@ def load_gguf(path: Path, device: torch.device, dtype: torch.dtype, *, name: str
     return LLM.of(network, tokenizer, name or str(header.metadata.get("general.name") or path.stem))
 
 
-def _empty(header: Header, family: Family, dtype: torch.dtype) -> Any:
+def _empty(header: Header, architecture: Architecture, dtype: torch.dtype) -> Any:
     """The network on the meta device; mixtures of experts with one linear layer per kind of matrix."""
-    cls = imported(f"transformers:{family.network}")
+    cls = imported(f"transformers:{architecture.network}")
     config = cls.config_class(**config_of(header))
     if FACTORS[1] in header.tensors:
         with Reader() as reader:
@@ -117,17 +117,17 @@ def _split_experts(layer: Any, dtype: torch.dtype) -> None:
         layer._parameters.pop(name, None)
 
 
-def _stored(header: Header, family: Family, network: Any) -> dict[str, Stored]:
+def _stored(header: Header, architecture: Architecture, network: Any) -> dict[str, Stored]:
     """The tensors of a file by transformers' names."""
     stored: dict[str, Stored] = {}
     for key, piece in _pieces(header).items():
         if key in FACTORS:
             continue
-        name = name_of(key, family, header.path)
-        heads = _heads(name, network.config) if family.permuted else 0
+        name = name_of(key, architecture, header.path)
+        heads = _heads(name, network.config) if architecture.permuted else 0
         if ".experts." in name:
             piece = replace(piece, shape=(prod(piece.shape[:-1]), piece.shape[-1]))
-        if family.norm_plus_one and name.endswith("norm.weight"):
+        if architecture.norm_plus_one and name.endswith("norm.weight"):
             stored[name] = _MinusOne(piece)
         else:
             stored[name] = _Permuted(piece, heads) if heads else Plain(piece)

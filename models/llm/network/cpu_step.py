@@ -24,7 +24,7 @@ from pipegraph.kernels.weights.qweight import QWeight
 from ..cache.pages import PAGE
 
 if TYPE_CHECKING:
-    from .layers import PagedCache, Step
+    from .layers import PagedCache, StepLayout
 
 Array: TypeAlias = NDArray[Any]
 Product: TypeAlias = Callable[[Array, Array, int], None]
@@ -91,7 +91,7 @@ class CpuDecodeStep:
         plain_norms = all(p.dtype == torch.float32 and p.is_cpu and p.is_contiguous() for p in norms)
         return cls(network) if plain_norms and all(map(_readable, products)) else None
 
-    def __call__(self, embedded: Tensor, positions: Sequence[int], cache: PagedCache, step: Step) -> Tensor:
+    def __call__(self, embedded: Tensor, positions: Sequence[int], cache: PagedCache, step: StepLayout) -> Tensor:
         """Logits (B, V) after a token of each sequence; its embeddings (B, N) are overwritten."""
         count, threads = len(embedded), few_rows.threads_of_numba()
         h = embedded.numpy()

@@ -21,7 +21,7 @@ from pipegraph.kernels.ops.qk_norm_rope import qk_norm_rope
 from pipegraph.kernels.ops.rms_norm import rms_norm
 
 from ..facts import long_positions
-from .layers import PagedCache, Step, compiled, missing, on_cpu
+from .layers import PagedCache, StepLayout, compiled, missing, on_cpu
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -70,7 +70,7 @@ class FusedDecoder:
         return cls(network) if plain and len(layers) == network.config.num_hidden_layers else None
 
     def __call__(
-        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: Step, last: Sequence[int] | None
+        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: StepLayout, last: Sequence[int] | None
     ) -> Tensor:
         """Logits [T, V] after the tokens (T,) of a step, or after those in ``last``."""
         if not (step.single and self._may_be_short(kv, step)) or (token_step := self.token_step) is None:
@@ -86,7 +86,7 @@ class FusedDecoder:
         dispatch.note(served[len(ids)])
         return token_step(self.network.model.embed_tokens(ids), positions, kv, step)
 
-    def _may_be_short(self, kv: PagedCache, step: Step) -> bool:
+    def _may_be_short(self, kv: PagedCache, step: StepLayout) -> bool:
         """Whether this step can run as a ``CpuDecodeStep``."""
         weight = self.network.model.norm.weight
         if not on_cpu(weight) or on_the_side() or dispatch.asked():
@@ -101,7 +101,7 @@ class FusedDecoder:
         )
 
     def _run(
-        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: Step, last: Sequence[int] | None
+        self, ids: Tensor, positions: Sequence[int], kv: PagedCache, step: StepLayout, last: Sequence[int] | None
     ) -> Tensor:
         model = self.network.model
         h = model.embed_tokens(ids)
@@ -120,7 +120,7 @@ class FusedDecoder:
         logits: Tensor = self.network.lm_head(x)
         return logits
 
-    def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, kv: PagedCache, step: Step) -> Tensor:
+    def _attend(self, part: Any, x: Tensor, cos: Tensor, sin: Tensor, kv: PagedCache, step: StepLayout) -> Tensor:
         shape = (1, x.shape[0], -1, part.head_dim)
         q, k, v = (_linear(p, x).view(shape) for p in (part.q_proj, part.k_proj, part.v_proj))
         q_norm, k_norm = (part.q_norm.weight, part.k_norm.weight) if self.normed else (None, None)

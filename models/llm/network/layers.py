@@ -33,7 +33,7 @@ NAME = "pipegraph_llm"
 
 
 @dataclass
-class Step:
+class StepLayout:
     """The tokens of one run of a network: ``counts[i]`` of row i, and their slots in each pool."""
 
     counts: list[int]
@@ -47,10 +47,10 @@ class Step:
         self.bounds = [0, *accumulate(self.counts)]
 
 
-_step: ContextVar[Step | None] = ContextVar("pipegraph_llm_step", default=None)
+_step: ContextVar[StepLayout | None] = ContextVar("pipegraph_llm_step", default=None)
 
 
-def running(step: Step) -> AbstractContextManager[None]:
+def running(step: StepLayout) -> AbstractContextManager[None]:
     """Attend over the pages of a step, in this thread (context) only."""
     return holding(_step, step)
 
@@ -104,7 +104,9 @@ def on_cpu(x: Tensor) -> bool:
     return x.is_cpu
 
 
-def _over_tensors(step: Step, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer, settings: dict[str, Any]) -> Tensor:
+def _over_tensors(
+    step: StepLayout, q: Tensor, k: Tensor, v: Tensor, layer: PagedLayer, settings: dict[str, Any]
+) -> Tensor:
     """Attention of (T, H, D) over the visible keys of all rows, concatenated (Tk, H, D)."""
     places = step.places[layer.index]
     key_bounds = [0, *accumulate(sum(b - a for a, b in pieces) for pieces in places.reads)]
@@ -170,11 +172,11 @@ class PagedLayer(CacheLayerMixin):
         k, v = _read(self.pool.stores[self.index], step.places[self.index], k.dtype)
         return _heads(k), _heads(v)
 
-    def write(self, step: Step, k: Tensor, v: Tensor) -> None:
+    def write(self, step: StepLayout, k: Tensor, v: Tensor) -> None:
         """Write the tokens (T, H, D) of a step to the pages."""
         _write(self.pool.store(self.index, k, v, self.int8), step.places[self.index], k, v)
 
-    def attend(self, step: Step, q: Tensor, settings: dict[str, Any]) -> Tensor:
+    def attend(self, step: StepLayout, q: Tensor, settings: dict[str, Any]) -> Tensor:
         """Attention over the pages: (T, Hq, D) -> (T, Hq, Dv)."""
         store, places, window = self.pool.stores[self.index], step.places[self.index], self.pool.window
         if step.single and (self.int8 or not on_cpu(q) or compiled(q.shape, q.dtype, places)):

@@ -32,7 +32,7 @@ MARK: Final = "<image>"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class VisionKind:
     """Image input of a family of models."""
 
     processor: str
@@ -66,14 +66,14 @@ def _place_tiles(config: Any, read: Mapping[str, Any], tokenizer: Tokenizer) -> 
     return tokenizer.encode(text, control=True), None
 
 
-_QWEN: Final = Kind("Qwen2VLImageProcessorPil", _place_grid, grid=True)
+_QWEN: Final = VisionKind("Qwen2VLImageProcessorPil", _place_grid, grid=True)
 _TILES: Final = {"return_row_col_info": True}
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, VisionKind]] = {
     "qwen2_vl": _QWEN,
     "qwen2_5_vl": _QWEN,
     "qwen3_vl": _QWEN,
-    "idefics3": Kind("Idefics3ImageProcessorPil", _place_tiles, grid=False, options=_TILES),
-    "smolvlm": Kind("SmolVLMImageProcessorPil", _place_tiles, grid=False, options=_TILES),
+    "idefics3": VisionKind("Idefics3ImageProcessorPil", _place_tiles, grid=False, options=_TILES),
+    "smolvlm": VisionKind("SmolVLMImageProcessorPil", _place_tiles, grid=False, options=_TILES),
 }
 """By ``model_type``."""
 
@@ -82,7 +82,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 class Vision:
     """Image input of a language model."""
 
-    kind: Kind
+    kind: VisionKind
     config: Any
     processor: Any = None
     """Image processor; None if the model's folder has no settings for it."""
@@ -135,7 +135,7 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     """
     from ..tokens import Tokens
 
-    vision, tokenizer = check_sight(llm) if pictures else llm.vision, llm.tokenizer
+    vision, tokenizer = check_vision(llm) if pictures else llm.vision, llm.tokenizer
     if vision is None:
         return Tokens((tuple(ids),))
     assert tokenizer is not None
@@ -154,7 +154,7 @@ def shown(llm: LLM, ids: Sequence[int], pictures: Sequence[Tensor]) -> Tokens:
     return Tokens.of([expanded], [placed])
 
 
-def check_sight(llm: LLM) -> Vision:
+def check_vision(llm: LLM) -> Vision:
     """Image input of a model.
 
     Raises:

@@ -35,7 +35,7 @@ GEMMA_LOCAL: Final = 10000.0
 
 
 @dataclass(frozen=True)
-class Family:
+class Architecture:
     """How an architecture is stored."""
 
     network: str
@@ -50,20 +50,20 @@ class Family:
     """Norm weights are stored as 1 + weight, and the network adds the 1 itself."""
 
 
-def family_of(header: Header) -> Family:
+def architecture_of(header: Header) -> Architecture:
     """How a file's architecture is stored.
 
     Raises:
         LoadError: it is not known.
     """
     arch = str(header.metadata.get("general.architecture"))
-    if arch in FAMILIES:
-        return FAMILIES[arch]
-    known = ", ".join(FAMILIES)
+    if arch in ARCHITECTURES:
+        return ARCHITECTURES[arch]
+    known = ", ".join(ARCHITECTURES)
     raise LoadError(f"{header.path} is of the architecture {arch!r}; language models that are read: {known}")
 
 
-def name_of(name: str, family: Family, path: Path) -> str:
+def name_of(name: str, architecture: Architecture, path: Path) -> str:
     """A tensor's name in transformers.
 
     Raises:
@@ -71,10 +71,10 @@ def name_of(name: str, family: Family, path: Path) -> str:
     """
     stem, _, leaf = name.rpartition(".")
     layer = re.fullmatch(r"blk\.(\d+)\.(\w+)", stem)
-    inner = family.names.get(layer[2]) if layer else None
+    inner = architecture.names.get(layer[2]) if layer else None
     whole = f"model.layers.{layer[1]}.{inner}" if layer and inner else TOP.get(stem)
     if whole is None:
-        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(family.names)}")
+        raise LoadError(f"{path}: the tensor `{name}` is not known; layers have {', '.join(architecture.names)}")
     return f"{whole}.{leaf}"
 
 
@@ -84,10 +84,10 @@ def check_header(header: Header) -> None:
     Raises:
         LoadError: names the tensors; also if the architecture is not known or a setting is missing.
     """
-    family, config = family_of(header), config_of(header)
+    architecture, config = architecture_of(header), config_of(header)
     kind = {"gemma3": "gemma3_text"}.get(arch := header.metadata["general.architecture"], arch)
     pieces = {
-        name_of(name, family, header.path): Piece(header.path, name, e.shape, e.dtype, e.begin)
+        name_of(name, architecture, header.path): Piece(header.path, name, e.shape, e.dtype, e.begin)
         for name, e in header.tensors.items()
         if name not in FACTORS
     }
@@ -126,7 +126,7 @@ def config_of(header: Header) -> dict[str, Any]:
 
 
 def _config_of(header: Header) -> dict[str, Any]:
-    family, meta = family_of(header), header.metadata
+    architecture, meta = architecture_of(header), header.metadata
     heads, width = setting(header, "attention.head_count"), setting(header, "embedding_length")
     ids = {k: meta.get(f"tokenizer.ggml.{k}_token_id") for k in ("bos", "eos", "eot", "eom")}
     ends = sorted({i for k in ("eos", "eot", "eom") if (i := ids[k]) is not None})
@@ -142,7 +142,7 @@ def _config_of(header: Header) -> dict[str, Any]:
         "tie_word_embeddings": "output.weight" not in header.tensors,
         "bos_token_id": ids["bos"],
         "eos_token_id": ends or None,
-        **family.settings(header),
+        **architecture.settings(header),
     }
 
 
@@ -227,13 +227,15 @@ def _gemma3(header: Header) -> dict[str, Any]:
     }
 
 
-FAMILIES: Final[Mapping[str, Family]] = {
-    "llama": Family("LlamaForCausalLM", _PLAIN, _llama, permuted=True),
-    "qwen2": Family("Qwen2ForCausalLM", _PLAIN, _qwen2),
-    "qwen3": Family("Qwen3ForCausalLM", _PLAIN, _llama),
-    "qwen3moe": Family("Qwen3MoeForCausalLM", _PLAIN | _EXPERTS, _qwen3moe),
-    "phi3": Family("Phi3ForCausalLM", _PLAIN | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}, _phi3),
-    "gemma3": Family(
+ARCHITECTURES: Final[Mapping[str, Architecture]] = {
+    "llama": Architecture("LlamaForCausalLM", _PLAIN, _llama, permuted=True),
+    "qwen2": Architecture("Qwen2ForCausalLM", _PLAIN, _qwen2),
+    "qwen3": Architecture("Qwen3ForCausalLM", _PLAIN, _llama),
+    "qwen3moe": Architecture("Qwen3MoeForCausalLM", _PLAIN | _EXPERTS, _qwen3moe),
+    "phi3": Architecture(
+        "Phi3ForCausalLM", _PLAIN | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}, _phi3
+    ),
+    "gemma3": Architecture(
         "Gemma3ForCausalLM",
         _PLAIN
         | {
