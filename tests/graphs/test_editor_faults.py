@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.support.cost import within
 
 from pipegraph.graphs.errors import GraphError, Problem
 from pipegraph.graphs.load import load, loads
@@ -83,10 +83,9 @@ CASES: list[tuple[Mapping[str, Any], str, str]] = [
 
 
 def refused(document: Any) -> tuple[Problem, ...]:
-    start = time.process_time()
-    with pytest.raises(GraphError) as caught:
-        load(document)
-    assert time.process_time() - start < 1
+    with within(20):
+        with pytest.raises(GraphError) as caught:
+            load(document)
     return caught.value.problems
 
 
@@ -122,9 +121,8 @@ def test_a_long_chain_of_reroutes_with_many_readers() -> None:
     links = [f"{n} {n - 1} 0 {n} 0 *" for n in range(1, count + 1)]
     links += [f"{count + n} {count} 0 {count + n} 0 *" for n in range(1, count + 1)]
     document = file(nodes, links)
-    start = time.process_time()
-    flat = load(document)
-    assert time.process_time() - start < 2
+    with within(40):
+        flat = load(document)
     assert {use.inputs["source"] for use in flat.nodes.values() if use.type == "PreviewAny"} == {("0", 0)}
 
 

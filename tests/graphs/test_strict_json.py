@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+from tests.support.cost import within
 
 from pipegraph.graphs.errors import GraphError
 from pipegraph.graphs.strict_json import decode, parse
@@ -99,10 +99,9 @@ def test_faults_before_one_of_grammar_are_told_too() -> None:
     ids=["nan", "keys", "numbers", "surrogates", "surrogates far on", "deep", "the last value"],
 )
 def test_very_many_faults_are_counted_in_little_time(text: str, count: int) -> None:
-    start = time.process_time()
-    with pytest.raises(GraphError) as caught:
-        parse(text)
-    listed = len(caught.value.problems)
-    assert time.process_time() - start < 2
+    with within(40):
+        with pytest.raises(GraphError) as caught:
+            parse(text)
+        listed = len(caught.value.problems)
     assert listed <= PROBLEMS and listed + caught.value.unlisted == count
     assert (f"... and {count - listed:,} more problems" in str(caught.value)) is (count > listed)

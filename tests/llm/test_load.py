@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from tests.support.cost import within
 
 from pipegraph.generators import finish
 from pipegraph.kernels.weights.gguf_blocks import GgufWeight
@@ -341,7 +342,6 @@ def test_what_pip_cannot_fetch_is_told(models: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_the_real_model_answers_as_transformers_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
 
     from transformers import AutoModelForCausalLM
 
@@ -352,9 +352,8 @@ def test_the_real_model_answers_as_transformers_does(tmp_path: Path, monkeypatch
     except add.AddError as e:
         pytest.skip(f"SmolLM2 is not here and cannot be fetched: {e}")
     load_llm("smollm2", CPU, FLOAT)  # imports
-    began = time.process_time()
-    llm = load_llm("smollm2", CPU, FLOAT)
-    assert time.process_time() - began < 1.5
+    with within(30):
+        llm = load_llm("smollm2", CPU, FLOAT)
     assert llm.tokenizer is not None
     file = find("smollm2")
     network = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=FLOAT)

@@ -1,6 +1,5 @@
 """GGUF files: the header as the reference package reads it, weights mapped and packed, nothing taken on trust."""
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.support.cost import within
 from torch import Tensor, nn
 
 from pipegraph.kernels.weights.gguf_blocks import LAYOUTS, GgufWeight
@@ -297,9 +297,8 @@ def test_a_language_model_opens_at_once(tmp_path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    began = time.process_time()
-    header = read_header(tmp_path / "llm.gguf")
-    weights = open_weights(header)
-    assert time.process_time() - began <= 1.5
+    with within(30):
+        header = read_header(tmp_path / "llm.gguf")
+        weights = open_weights(header)
     assert sum(w.shape[0] * w.shape[1] for w in weights.values()) == 134_479_872
     assert header.metadata["tokenizer.ggml.tokens"][49151] == "word49151"

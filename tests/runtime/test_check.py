@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cost import within
 
 from pipegraph.graphs.errors import GraphError, Problem
 from pipegraph.graphs.load import load
@@ -299,10 +299,9 @@ def test_which_types_fit(source: str, target: str, fits: bool) -> None:
 def test_very_many_faults_are_counted_in_little_time(catalog: Catalog, short: Short) -> None:
     count = 40_000
     nodes = {f"n{i}": ("Add", {"a": [f"m{i}", 0]}) if i % 2 else ("Addd", {}) for i in range(count)}
-    start = time.process_time()
-    with pytest.raises(GraphError) as caught:
-        check(load(short(nodes)), catalog)
-    assert time.process_time() - start < 10
+    with within(200):
+        with pytest.raises(GraphError) as caught:
+            check(load(short(nodes)), catalog)
     assert (len(caught.value.problems), caught.value.unlisted) == (PROBLEMS, count - PROBLEMS)
     assert str(caught.value).endswith(f"... and {count - PROBLEMS:,} more problems")
 

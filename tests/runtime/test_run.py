@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cost import within
 
 from pipegraph.graphs.load import load
 from pipegraph.runtime.errors import Cancelled, NoSuchRun, RunError, RunFinished
@@ -118,18 +119,17 @@ def test_depth_width_and_ladders_take_linear_time(go: Go, calls: Calls) -> None:
         deep[str(i)] = ("Add", {"a": [str(i - 1), 0]})
     for i in range(1, 31):
         ladder[str(i)] = ("Add", {"a": [str(i - 1), 0], "b": [str(i - 1), 0]})
-    start = time.process_time()
-    assert go(deep, "4999")["out"] == 5000
-    assert go(ladder, "30")["out"] == 2**30
-    assert calls["Add"] == 5030  # the first node of the ladder is the chain's
-    wide = {str(i): ("Add", {"a": i}) for i in range(1, 10_000)}
-    document = {
-        "pipegraph": 1,
-        "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in wide.items()},
-        "outputs": {k: [k, 0] for k in wide},
-    }
-    assert len(go(document).outputs) == 9999
-    assert time.process_time() - start < 6
+    with within(120):
+        assert go(deep, "4999")["out"] == 5000
+        assert go(ladder, "30")["out"] == 2**30
+        assert calls["Add"] == 5030  # the first node of the ladder is the chain's
+        wide = {str(i): ("Add", {"a": i}) for i in range(1, 10_000)}
+        document = {
+            "pipegraph": 1,
+            "nodes": {k: {"class_type": t, "inputs": i} for k, (t, i) in wide.items()},
+            "outputs": {k: [k, 0] for k in wide},
+        }
+        assert len(go(document).outputs) == 9999
 
 
 def test_events_tell_the_run(go: Go) -> None:
