@@ -89,7 +89,7 @@ def attend(
         )
     layer, step.layer = step.layer, None
     if layer is None:
-        raise ValueError(f"{type(module).__name__} attends without having told its cache of keys and values")
+        raise ValueError(f"{type(module).__name__} attends before it has updated its cache with keys and values")
     q = query.transpose(1, 2).flatten(0, 1)
     settings = {"scale": scaling, "softcap": softcap, "sinks": s_aux}
     if layer.latent:
