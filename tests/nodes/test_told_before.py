@@ -150,7 +150,7 @@ def test_a_file_that_is_cut_off(
     for file in (tmp_path / folder / "cut").rglob("*.safetensors"):
         file.write_bytes(file.read_bytes()[:-4])
     ((node, name, code, message),) = problems(a=(kind, {input: "cut"}))
-    assert (node, name, code) == ("a", input, "unknown_file") and "is cut off" in message
+    assert (node, name, code) == ("a", input, "damaged_file") and "is cut off" in message
 
 
 def test_none_of_it_needs_torch(tmp_path: Path) -> None:
