@@ -136,7 +136,7 @@ class NodeCheck:
                     if entry.spec.rest and kind in (str, int, float, bool):
                         values[entry.spec.rest] = {**(values.get(entry.spec.rest) or {}), name: value}
                     continue
-                if self.tolerant and (use.id, name) not in self.texts:
+                if self.tolerant and kind is not Link and (use.id, name) not in self.texts:
                     self.left_out.setdefault(use.id, set()).add(name)
                     self.notice("unknown_input", f"{use.type} has no such input; it was left out", use, name)
                     continue

@@ -45,7 +45,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     example = ROOT / "examples" / "custom_node"
     for file in (ROOT / "examples" / "comfyui_api.json", example / "graph.json", example / "vignette.py"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "my_comfyui_api.json").write_bytes((ROOT / "examples" / "comfyui_api.json").read_bytes())
+    editor = CliRunner().invoke(cli, ["convert", str(ROOT / "examples" / "comfyui_api.json"), "--to", "editor"])
+    (tmp_path / "my_comfyui.json").write_text(editor.stdout, "utf-8")
     (tmp_path / "my.json").write_bytes(ready_made.find("flux.json") or b"")
     (tmp_path / "path" / "to").mkdir(parents=True)
     Image.new("RGB", (64, 64), "orange").save(tmp_path / "path" / "to" / "picture.png")

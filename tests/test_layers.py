@@ -64,8 +64,8 @@ KERNEL_ROOMS = {  # the same inside kernels
     "hooks": {"dispatch", "ops"},
     "proof": {"ops", "weights"},
     "audit": {"backends", "dispatch"},
-    "testing": {"dispatch", "ops", "proof", "proven"},
-    "bench": {"current_device", "dispatch", "ops", "proof", "proven", "testing", "weights"},
+    "testing": {"dispatch", "proof"},
+    "bench": {"current_device", "dispatch", "ops", "proven", "testing", "weights"},
 }
 """Ops register their back ends, which know the signatures of ops; nothing else runs both ways."""
 LAST = {"checkpoints", "families"}

@@ -69,6 +69,8 @@ CONTAINERS: Final = {
     "mov": Container("mov", ("prores", "h264", "h265"), "pcm_s16le"),
     "apng": Container("apng", ("apng",), ""),
 }
+CONTAINER_OF: Final = {container.codecs[0]: kind for kind, container in CONTAINERS.items()} | {"av1": "webm"}
+"""The container that a codec is saved in where the user names none; mp4 for others. av1 as in ComfyUI's SaveVideo."""
 
 
 def unfit(kind: str, codec: str) -> str:

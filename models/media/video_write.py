@@ -20,7 +20,7 @@ import av
 import numpy as np
 
 from .encoders import fix_threads, options_of
-from .formats import CODECS, CONTAINERS, Codec, unfit
+from .formats import CODECS, CONTAINER_OF, CONTAINERS, Codec, unfit
 from .levels import levels
 from .sound import Track, fitted
 from .video import Video
@@ -43,7 +43,7 @@ class VideoTarget:
     def of(cls, kind: str, codec: str, warn: Warn) -> VideoTarget:
         """Resolve ``auto``; if the container cannot hold the codec, its default is used with a warning."""
         if kind == "auto":
-            kind = next((k for k, c in CONTAINERS.items() if c.codecs[0] == codec), "mp4")
+            kind = CONTAINER_OF.get(codec, "mp4")
         usual = CONTAINERS[kind].codecs[0]
         if why := unfit(kind, codec):
             warn(f"{why}: {usual} is used")

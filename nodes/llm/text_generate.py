@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
 from pipegraph.generators import converted
-from pipegraph.runtime.node import Extra, Needs, NodeEvent, RunContext, Step, Under, node, outputs
+from pipegraph.runtime.node import (
+    Extra,
+    Formerly,
+    Grows,
+    Needs,
+    NodeEvent,
+    RunContext,
+    Step,
+    Under,
+    Wire,
+    node,
+    outputs,
+)
 
 from ..wire import LLM, Audio, Clip, Grammar, Sampling, SeedInt
 from .generate import Kernels, MaxTokens, WhenCut, decoding, reading, replied, set_up
@@ -23,6 +35,13 @@ MinP = Annotated[float, Ge(0), Le(1), Step(0.01), On]
 RepetitionPenalty = Annotated[float, Gt(0), Le(10), Step(0.01), On]
 PresencePenalty = Annotated[float, Ge(-10), Le(10), Step(0.1), On]
 DrawnBy = Annotated[SeedInt, On]
+SeenImages = Annotated[
+    Mapping[str, Any],
+    Wire("IMAGE"),
+    Needs("pictures", "reads text only, no images"),
+    Grows(tuple(f"image_{i}" for i in range(9))),
+]
+DraftHeads = Literal["auto", "off", "2", "3", "4", "5"]
 Heard = Annotated[Audio, Needs("sounds", "reads text and images, no audio")]
 FRAMES = 24
 """Frames a second of the video input; the model gets one frame of each second."""
@@ -44,6 +63,7 @@ def text_generate(
     clip: Clip | LLM,
     prompt: LongText = "",
     image: SeenImage | None = None,
+    images: SeenImages | None = None,
     video: SeenImage | None = None,
     audio: Heard | None = None,
     max_length: MaxTokens = 512,
@@ -57,7 +77,8 @@ def text_generate(
     presence_penalty: PresencePenalty = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
-    system: Annotated[LongText, Extra()] = "",
+    mtp: DraftHeads = "auto",
+    system_prompt: Annotated[LongText, Formerly("system"), Extra()] = "",
     tools: Annotated[LongText, Extra()] = "",
     sampling: Sampling | None = None,
     draw_seed: Annotated[SeedInt, Extra()] = 0,
@@ -70,6 +91,7 @@ def text_generate(
         clip: An LLM, or a CLIP whose text encoder is one.
         prompt: User message, or a whole chat as a JSON list of `{"role": ..., "content": ...}`.
         image: Images for a vision-language model, as in ChatTemplate.
+        images: Further images, after those of `image`.
         video: Frames, 24 a second; the model gets the first of each second, after the images.
         audio: Not supported by any model that can be loaded.
         max_length: Longest answer in tokens.
@@ -83,7 +105,8 @@ def text_generate(
         presence_penalty: Subtracted from the logits of tokens in the answer; 0: off.
         thinking: Let a thinking model think before it answers.
         use_default_template: Use the model's chat template; else continue the plain prompt.
-        system: System prompt.
+        mtp: Multi-token prediction heads draft tokens; none are loaded, so all values are the same.
+        system_prompt: System prompt; not used without the chat template.
         tools: Functions that the model may call, a JSON list of schemas.
         sampling: Sampling parameters instead of `sampling_mode`, which then stays off.
         draw_seed: Seed of the random draws with `sampling`.
@@ -112,15 +135,18 @@ def text_generate(
             repetition_penalty=repetition_penalty,
             presence_penalty=presence_penalty,
         )
+    pictures = _shown([image, *(images or {}).values()], video)
     params, constraint, stopper = set_up(llm, sampling, grammar, draw_seed, max_length)
     thinking_begun = False
     if use_default_template:
         switch: Any = "on" if thinking else "off" if can_switch_thinking(llm.tokenizer.chat_template) else "auto"
-        chat, tokens = written_chat(ctx, llm, prompt, system, tools, switch, image=_shown(image, video))
+        chat, tokens = written_chat(ctx, llm, prompt, system_prompt, tools, switch, image=pictures)
         thinking_begun = chat.begins_thinking
-    elif image is not None or video is not None or system or tools:
-        raise ValueError("image, video, system and tools are parts of a chat, and use_default_template is off")
+    elif pictures or tools:
+        raise ValueError("images, video and tools are parts of a chat, and use_default_template is off")
     else:
+        if system_prompt:
+            ctx.warn("system_prompt is part of a chat and is not used: use_default_template is off")
         tokens = Values((llm.tokenizer.encode(prompt),))
     kernels: Kernels = {}
     prefilled = yield from reading(converted(prefill(llm, tokens), lambda event: event, around), kernels)
@@ -131,9 +157,10 @@ def text_generate(
     return Generated(answer, thought, outputs.finish, outputs.valid)
 
 
-def _shown(image: Any, video: Any) -> list[Any]:
-    """Images and frames [H, W, C], in order."""
-    return [*(() if image is None else image), *(() if video is None else video[::FRAMES])]
+def _shown(batches: Sequence[Any], video: Any) -> list[Any]:
+    """Images and one frame of each second, [H, W, C], in order."""
+    images = [image for batch in batches if batch is not None for image in batch]
+    return [*images, *(() if video is None else video[::FRAMES])]
 
 
 def _language_model(clip: Any) -> tuple[Any, Callable[[], AbstractContextManager[Any]]]:

@@ -70,6 +70,7 @@ def load_video(file: InputVideo, ctx: RunContext) -> Video:
 _FORMATS: Final = ("auto", "mp4", "webm", "mkv", "mov", "gif", "webp", "apng", "png")
 _CRF: Final = {"h264": 51, "av1": 63}
 """Greatest value of crf, by codec."""
+_USUAL_CRF: Final = {"h264": 23.0, "av1": 30.0}
 
 
 def _check(values: Mapping[str, Any], linked: Linked) -> Iterable[tuple[str, str]]:
@@ -113,7 +114,7 @@ def save_video(
         Literal["auto", "h264", "h265", "av1", "vp9", "prores", "ffv1"], Under("format", *_FORMATS), Formerly("codec")
     ] = "auto",
     encoding: Annotated[Literal["auto", "re-encode"], Under("format.codec", *_CRF)] = "auto",
-    crf: Annotated[float, Ge(0), Le(63), Step(1), Under("format.codec.encoding", "re-encode")] = 23.0,
+    crf: Annotated[float, Ge(0), Le(63), Step(1), Under("format.codec.encoding", "re-encode")] | None = None,
 ) -> Generator[NodeEvent, None, Video]:
     """Save a video with the graph embedded; frames are encoded one by one.
 
@@ -123,10 +124,10 @@ def save_video(
 
     Args:
         video: The video.
-        format: auto: mp4, or the usual format of the codec; png: one file per frame.
+        format: auto: mp4, or the usual format of the codec (webm of av1); png: one file per frame.
         codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
         encoding: auto: the usual quality; re-encode: with crf. Frames are always encoded anew.
-        crf: Quality: lower is better, and a larger file; at most 51 with h264.
+        crf: Quality: lower is better, and a larger file; at most 51 with h264. By default 23 with h264, 30 with av1.
     """
     if format in PICTURES:
         if why := unfit(format, codec):
@@ -144,7 +145,8 @@ def save_video(
         from pipegraph.models.media.video_write import VideoTarget
 
         chosen = video.codec if codec == "auto" and video.codec else codec
-        quality = {"crf": f"{crf:g}"} if encoding == "re-encode" and codec in _CRF else {}
+        value = _USUAL_CRF.get(codec) if crf is None else crf
+        quality = {"crf": f"{value:g}"} if encoding == "re-encode" and value is not None else {}
         yield from _save(video, ctx, filename_prefix, VideoTarget.of(format, chosen, ctx.warn), **quality)
     return video
 

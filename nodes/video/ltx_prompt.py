@@ -10,6 +10,7 @@ from pipegraph.runtime.node import NodeEvent, RunContext, node
 from ..llm.generate import MaxTokens
 from ..llm.prompt import LongText, SeenImage
 from ..llm.text_generate import (
+    DraftHeads,
     DrawnBy,
     Heard,
     MinP,
@@ -57,7 +58,7 @@ def text_generate_ltx2_prompt(
     presence_penalty: PresencePenalty = 0.0,
     thinking: bool = False,
     use_default_template: bool = True,
-    mtp: Literal["auto", "off"] = "auto",
+    mtp: DraftHeads = "auto",
     system_prompt: LongText = "",
 ) -> Generator[NodeEvent, None, str]:
     """Expand a short request to a prompt for LTX-2.
@@ -79,7 +80,7 @@ def text_generate_ltx2_prompt(
         presence_penalty: Subtracted from the logits of tokens in the prompt; 0: off.
         thinking: Let a thinking model think before it writes.
         use_default_template: Use the system prompt and the model's chat template; else continue the plain request.
-        mtp: Multi-token prediction heads; none are loaded, so both values are the same.
+        mtp: Multi-token prediction heads; none are loaded, so all values are the same.
         system_prompt: System prompt, instead of the built-in one.
     """
     from pipegraph.models.llm.chat.reply import parse_reply
@@ -89,9 +90,25 @@ def text_generate_ltx2_prompt(
         system = system_prompt.strip() or (FROM_TEXT if image is None else FROM_IMAGE)
         asked = f"The request: {prompt}"
     generated = yield from text_generate(
-        ctx, clip, asked, image, video, audio, max_length, sampling_mode, temperature, top_k, top_p, min_p,
-        repetition_penalty, seed, presence_penalty, thinking, use_default_template, system,
-    )  # fmt: skip
+        ctx,
+        clip,
+        asked,
+        image,
+        video=video,
+        audio=audio,
+        max_length=max_length,
+        sampling_mode=sampling_mode,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+        presence_penalty=presence_penalty,
+        thinking=thinking,
+        use_default_template=use_default_template,
+        system_prompt=system,
+    )
     written = parse_reply(generated.generated_text).answer
     if not written:
         ctx.warn("the model wrote nothing: the request is the prompt")

@@ -3759,10 +3759,10 @@ class Graph(Builder):
         Args:
             video: The video.
             filename_prefix: Start of the file name, as for SaveImage.
-            format: auto: mp4, or the usual format of the codec; png: one file per frame.
+            format: auto: mp4, or the usual format of the codec (webm of av1); png: one file per frame.
             format.codec: auto: h264 in mp4, vp9 in webm, ffv1 (lossless) in mkv, prores in mov.
             format.codec.encoding: auto: the usual quality; re-encode: with crf. Frames are always encoded anew.
-            format.codec.encoding.crf: Quality: lower is better, and a larger file; at most 51 with h264.
+            format.codec.encoding.crf: Quality: lower is better, and a larger file; at most 51 with h264. By default 23 with h264, 30 with av1.
         """
     def SaveWEBM(
         self,
@@ -4195,6 +4195,7 @@ class Graph(Builder):
         /,
         *,
         clip: Output[L['CLIP', 'LLM']] | Input,
+        images: Mapping[str, None | Output[L['IMAGE']] | Input] = ...,
         prompt: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         image: None | Output[L['IMAGE']] | Input = ...,
         video: None | Output[L['IMAGE']] | Input = ...,
@@ -4203,7 +4204,8 @@ class Graph(Builder):
         sampling_mode: L['on', 'off'] | Output[L['COMBO', 'STRING']] | Input = ...,
         thinking: bool | Output[L['BOOLEAN']] | Input = ...,
         use_default_template: bool | Output[L['BOOLEAN']] | Input = ...,
-        system: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
+        mtp: L['auto', 'off', '2', '3', '4', '5'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        system_prompt: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         tools: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
         sampling: None | Output[L['SAMPLING']] | Input = ...,
         draw_seed: int | None | Output[L['INT']] | Input = ...,
@@ -4229,7 +4231,8 @@ class Graph(Builder):
             sampling_mode.presence_penalty: Subtracted from the logits of tokens in the answer; 0: off.
             thinking: Let a thinking model think before it answers.
             use_default_template: Use the model's chat template; else continue the plain prompt.
-            system: System prompt.
+            mtp: Multi-token prediction heads draft tokens; none are loaded, so all values are the same.
+            system_prompt: System prompt; not used without the chat template.
             tools: Functions that the model may call, a JSON list of schemas.
             sampling: Sampling parameters instead of `sampling_mode`, which then stays off.
             draw_seed: Seed of the random draws with `sampling`.
@@ -4250,7 +4253,7 @@ class Graph(Builder):
         sampling_mode: L['on', 'off'] | Output[L['COMBO', 'STRING']] | Input = ...,
         thinking: bool | Output[L['BOOLEAN']] | Input = ...,
         use_default_template: bool | Output[L['BOOLEAN']] | Input = ...,
-        mtp: L['auto', 'off'] | Output[L['COMBO', 'STRING']] | Input = ...,
+        mtp: L['auto', 'off', '2', '3', '4', '5'] | Output[L['COMBO', 'STRING']] | Input = ...,
         system_prompt: str | Path | Output[L['STRING', 'COMBO']] | Input = ...,
     ) -> _TextGenerateLTX2Prompt:
         """Expand a short request to a prompt for LTX-2.
@@ -4272,7 +4275,7 @@ class Graph(Builder):
             sampling_mode.presence_penalty: Subtracted from the logits of tokens in the prompt; 0: off.
             thinking: Let a thinking model think before it writes.
             use_default_template: Use the system prompt and the model's chat template; else continue the plain request.
-            mtp: Multi-token prediction heads; none are loaded, so both values are the same.
+            mtp: Multi-token prediction heads; none are loaded, so all values are the same.
             system_prompt: System prompt, instead of the built-in one.
         """
     def ThresholdMask(

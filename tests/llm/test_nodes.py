@@ -121,7 +121,7 @@ def test_the_processor_may_be_chosen_for_the_language_model_alone(tmp_path: Path
 
 def test_a_chat_by_parts_and_in_one() -> None:
     talk = {"llm": LLM, "message": "What is a lighthouse?", "system": "Be brief."}
-    one = {"clip": LLM, "prompt": "What is a lighthouse?", "system": "Be brief.", "max_length": 10}
+    one = {"clip": LLM, "prompt": "What is a lighthouse?", "system_prompt": "Be brief.", "max_length": 10}
     result = graph(
         {
             "text": ["chat", "text"],
@@ -144,6 +144,26 @@ def test_a_chat_by_parts_and_in_one() -> None:
     assert result["count"] == len(result["tokens"].ids[0])
     assert result["parts"] == result["one"] != ""
     assert result["finish"] in ("stop", "length")
+
+
+def test_a_system_prompt_over_a_link_in_comfyuis_form() -> None:
+    """It reaches the model; by its older name, too; without the template it is said not to."""
+    nodes: dict[str, Any] = {
+        "1": {"class_type": "PrimitiveString", "inputs": {"value": "Be brief."}},
+        "2": {"class_type": "LoadLLM", "inputs": {"llm_name": "tiny"}},
+        "4": {"class_type": "PreviewAny", "inputs": {"source": ["3", 0]}},
+    }
+
+    def tokens(**inputs: Any) -> tuple[int, list[str]]:
+        ask = {"clip": ["2", 0], "prompt": "What is a lighthouse?", "max_length": 1, **inputs}
+        result = pg.load({**nodes, "3": {"class_type": "TextGenerate", "inputs": ask}}).run()
+        return result.record["notes"]["3"]["llm"]["prompt_tokens"], [*result.warnings]
+
+    plain, _ = tokens()
+    told, _ = tokens(system_prompt=["1", 0], mtp="3")
+    assert told > plain and tokens(system=["1", 0])[0] == told
+    _, warnings = tokens(system_prompt=["1", 0], use_default_template=False)
+    assert any("system_prompt is part of a chat and is not used" in warning for warning in warnings)
 
 
 def test_replies_that_keep_to_a_form() -> None:

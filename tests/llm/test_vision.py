@@ -318,6 +318,9 @@ def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) ->
     ask = {"clip": ["llm", 0], "prompt": "What is it?", "max_length": 9}
     said = _graph(place.name, say=("TextGenerate", ask | {"image": picture})).run()["text"]
     assert said != _graph(place.name, say=("TextGenerate", ask)).run()["text"]
+    one = ("ImageFromBatch", {"image": picture, "batch_index": 0})
+    each = {"images.image_0": ["one", 0], "images.image_1": ["one", 0]}  # as ComfyUI has it: an image each
+    assert said == _graph(place.name, say=("TextGenerate", ask | each), one=one).run()["text"]
     chat = ("ChatTemplate", {"llm": ["llm", 0], "message": "What is it?", "image": picture})
     read = ("LLMPrefill", {"llm": ["llm", 0], "tokens": ["chat", "tokens"]})
     say = ("LLMDecode", {"llm": ["llm", 0], "cache": ["read", 0], "max_tokens": 9})
@@ -334,6 +337,8 @@ def test_nodes_show_pictures(folder: Callable[[str], Path], llm_folder: Path) ->
     shutil.copytree(llm_folder, place.parent / "blind", dirs_exist_ok=True)
     with pytest.raises(GraphError, match=r'image.*the model of "llm" reads text only'):
         _graph("blind", say=("TextGenerate", ask | {"image": picture})).run()
+    with pytest.raises(GraphError, match=r'images\.image_0.*the model of "llm" reads text only'):
+        _graph("blind", say=("TextGenerate", ask | {"images.image_0": picture})).run()
 
 
 def test_the_list_of_models_that_see_is_one() -> None:

@@ -30,11 +30,20 @@ def saved(tmp_path: Path, inputs: dict[str, Any], video: dict[str, Any] | None =
         return file.suffix, container.streams.video[0].codec_context.name
 
 
+def decoded(file: Path) -> list[bytes]:
+    """The packets of the video stream: without the metadata, which holds the graph."""
+    import av
+
+    with av.open(str(file)) as container:
+        return [bytes(packet) for packet in container.demux(video=0)]
+
+
 @pytest.mark.parametrize(
     ("inputs", "ending", "codec"),
     [
         ({"format": "auto", "format.codec": "auto"}, ".mp4", "h264"),
         ({"format": "mkv", "format.codec": "h264"}, ".mkv", "h264"),
+        ({"format": "auto", "format.codec": "av1"}, ".webm", "libdav1d"),
         ({"format": "mp4", "codec": "h264"}, ".mp4", "h264"),  # as graphs of 2025 have it
         ({"format": "mkv", "codec": "ffv1"}, ".mkv", "ffv1"),
         ({"format": "mkv", "format.codec": "h264", "codec": "ffv1"}, ".mkv", "h264"),  # the new name wins
@@ -58,6 +67,12 @@ def test_crf_of_an_encoding(tmp_path: Path) -> None:
         [file] = graph("SaveVideo", inputs, out=tmp_path).run().files
         sizes.append(file.read_bytes())
     assert sizes[0] != sizes[1]
+    usual = {"format": "mp4", "format.codec": "h264", "format.codec.encoding": "re-encode"}
+    files = [
+        graph("SaveVideo", {"filename_prefix": "same", **usual, **crf}, out=tmp_path / name).run().files[0]
+        for name, crf in (("a", {}), ("b", {"format.codec.encoding.crf": 23.0}))
+    ]
+    assert decoded(files[0]) == decoded(files[1])
     with pytest.raises(pg.GraphError, match="crf of h264 is at most 51"):
         inputs = {"format": "mp4", "format.codec": "h264", "format.codec.encoding": "re-encode"}
         graph("SaveVideo", {**inputs, "format.codec.encoding.crf": 60.0}).check()
@@ -86,6 +101,15 @@ def test_get_video_components_has_five_outputs() -> None:
     outputs = {"depth": ["3", 3], "space": ["3", 4], "video": ["4", 0]}
     result = pg.load({"pipegraph": 1, "nodes": document, "outputs": outputs}).run()
     assert (result["depth"], result["space"]) == (8, "sRGB") and result["video"].fps == 8
+
+
+def test_a_link_into_an_input_that_a_node_lacks_is_an_error() -> None:
+    """A value that an extension left behind is a note; what comes over a link would be lost."""
+    checked = graph("SaveVideo", {"video-preview": ""}).check()
+    assert [note.input for note in checked.notes] == ["video-preview"]
+    with pytest.raises(pg.GraphError) as caught:
+        graph("SaveVideo", {"mask": ["1", 0]}).check()
+    assert [(p.code, p.node, p.input) for p in caught.value.problems] == [("unknown_input", "3", "mask")]
 
 
 def value(kind: str, **inputs: Any) -> Any:
