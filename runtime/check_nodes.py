@@ -145,7 +145,7 @@ class NodeCheck:
             elif kind is Link:
                 output = self.link(use, port, value)
                 if output is None:
-                    values[name] = BAD  # told, or its node is; what else the input would mean is not known
+                    values[name] = BAD  # reported already; no check of the node's own may count on it
                 else:
                     links[name] = (name, value.node, output)
                     values.pop(name, None)

@@ -164,26 +164,22 @@ def test_rooms_inside_rooms_import_one_way(folder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "code", "arrows"),
+    ("folder", "room", "other"),
     [
-        (
-            "models/media/planted.py",
-            "def f():\n    from ..sampling.run import sample\n    from .check import x\n",
-            {("media", "sampling")},
-        ),
-        ("kernels/weights/planted.py", "def f():\n    from ..ops.linear import linear\n", {("weights", "ops")}),
-        ("models/llm/cache/planted.py", "def f():\n    from ..decode.decode import decode\n", {("cache", "decode")}),
+        (folder, room, other)
+        for folder, table in {"models": ROOMS, **INSIDE}.items()
+        for room in table
+        for other in table
+        if other != room and other not in table[room]
     ],
 )
-def test_a_forbidden_room_is_seen(tmp_path: Path, file: str, code: str, arrows: set[tuple[str, str]]) -> None:
-    """Also inside a function."""
-    folder = file.rsplit("/", 2)[0]
-    path = tmp_path / file
-    path.parent.mkdir(parents=True)
-    path.write_text(code)
-    assert {(own, other) for _, own, other in rooms(path, folder, tmp_path)} == arrows
-    table = INSIDE.get(folder, ROOMS)
-    assert not any(other in table[own] for own, other in arrows)
+def test_every_forbidden_room_is_seen(tmp_path: Path, folder: str, room: str, other: str) -> None:
+    """Planted inside a function of a room, whether that is a file or a folder."""
+    for path, up in ((f"{room}.py", "."), (f"{room}/planted.py", "..")):
+        file = tmp_path / folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"def f():\n    from {up}{other}.x import y\n    from {up}{room}.z import w\n")
+        assert {(own, seen) for _, own, seen in rooms(file, folder, tmp_path)} == {(room, other)}
 
 
 def test_a_forbidden_import_is_seen(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ class Vae:
         The mean of the posterior, not a sample: the same picture gives the same latent.
         """
         pixels = image.movedim(-1, 1) * 2 - 1
-        return torch.cat([self._checked(self._encode, p[None], "encoding", warn) for p in pixels])
+        precisions = Precisions(self.loaded)
+        return torch.cat([self._checked(self._encode, p[None], "encoding", warn, precisions) for p in pixels])
 
     def decode(self, latent: Tensor, warn: Warn = print) -> Tensor:
         """Decode latents z to images [B, H, W, 3] in 0..1."""
@@ -49,9 +50,10 @@ class Vae:
 
         Images that cannot be decoded become NaN, with a warning; the rest of the batch is kept. No node saves NaN.
         """
+        precisions = Precisions(self.loaded)
 
         def whole(z: Tensor, action: str) -> Iterator[Tensor]:
-            yield self._checked(self._decode, z, action, warn)
+            yield self._checked(self._decode, z, action, warn, precisions)
 
         return (yield from _each(latent, self.latent, 1, whole, warn))
 
@@ -72,13 +74,14 @@ class Vae:
         if not 0 <= overlap < tile:
             raise ValueError(f"tiles of {tile} latent cells cannot overlap by {overlap}")
         h, w = latent.shape[-2:]
-        places = tile_places(h, w, tile, overlap)
+        places, precisions = tile_places(h, w, tile, overlap), Precisions(self.loaded)
 
         def tiled(z: Tensor, action: str) -> Iterator[Tensor]:
             blend = Blend(h, w, overlap)
             for number, (y, x) in enumerate(places, 1):
                 part = z[..., y : y + tile, x : x + tile]
-                blend.add(self._checked(self._decode, part, action, warn), y, x, *part.shape[-2:])
+                pixels = self._checked(self._decode, part, action, warn, precisions)
+                blend.add(pixels, y, x, *part.shape[-2:])
                 yield blend.mean() if number == len(places) else blend.total
 
         return (yield from _each(latent, self.latent, len(places), tiled, warn))
@@ -96,11 +99,18 @@ class Vae:
         return pixels
 
     @torch.no_grad()
-    def _checked(self, code: Callable[[Any, Tensor], Tensor], x: Tensor, action: str, warn: Warn = print) -> Tensor:
+    def _checked(
+        self,
+        code: Callable[[Any, Tensor], Tensor],
+        x: Tensor,
+        action: str,
+        warn: Warn = print,
+        precisions: Precisions | None = None,
+    ) -> Tensor:
         """Run the network; a non-finite result is computed again in float32, then an error."""
         if not bool(x.isfinite().all()):
             raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
-        for loaded in self._precisions():
+        for loaded in precisions or Precisions(self.loaded):
             if loaded is not self.loaded:
                 warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; computed again in float32")
             with torch.autocast(loaded.device.type, enabled=False), loaded.resident() as network:
@@ -109,11 +119,20 @@ class Vae:
                 return result
         raise NotFinite(f"{action} gives NaN or infinity even in float32: these VAE weights are broken")
 
-    def _precisions(self) -> Iterator[Loaded]:
-        """The network, then a float32 copy if it computes in half precision."""
-        yield self.loaded
-        if self.loaded.dtype != torch.float32:
-            yield self.loaded.in_float32()
+
+class Precisions:
+    """A network, then a float32 copy if it computes in half precision: made when asked for, once for many tiles."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._wide: Loaded | None = None
+
+    def __iter__(self) -> Iterator[Loaded]:
+        yield self._loaded
+        if self._loaded.dtype != torch.float32:
+            if self._wide is None:
+                self._wide = self._loaded.in_float32()
+            yield self._wide
 
 
 class NotFinite(ValueError):

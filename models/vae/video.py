@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pipegraph.models.vae.blending import Blend, tile_places
-from pipegraph.models.vae.image import NotFinite, StepCount, Vae, Warn, dtype_name
+from pipegraph.models.vae.image import NotFinite, Precisions, StepCount, Vae, Warn, dtype_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class VideoVae(Vae):
         done, action = 0, "decoding"
         if not bool(latent.isfinite().all()):
             raise NotFinite(f"{action}: the input holds NaN or infinity; the fault lies before the VAE")
-        for loaded in self._precisions():
+        for loaded in Precisions(self.loaded):
             if loaded is not self.loaded:
                 warn(f"{action} in {dtype_name(self.loaded.dtype)} overflows; computed again in float32")
             whole = True

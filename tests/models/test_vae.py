@@ -80,6 +80,22 @@ def test_overflow_is_made_again_in_float32() -> None:
     assert next(half.loaded.network.parameters()).dtype == torch.float16  # the value itself is not changed
 
 
+def test_one_copy_in_float32_serves_all_tiles_and_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[Loaded] = []
+    copied = Loaded.in_float32
+
+    def counted(self: Loaded) -> Loaded:
+        copies.append(copied(self))
+        return copies[-1]
+
+    monkeypatch.setattr(Loaded, "in_float32", counted)
+    half, said = vae(torch.float16, gain=60000.0), list[str]()
+    finish(half.decode_tiled_steps(torch.full((2, 4, 8, 8), 2.0), 4, 1, said.append))
+    assert len(said) == 18 and len(copies) == 1
+    half.decode(torch.full((3, 4, 4, 4), 1e-3), said.append)
+    assert len(copies) == 1  # nothing overflows: no copy
+
+
 def test_float32_inside_autocast_stays_float32() -> None:
     z = torch.randn(1, 4, 4, 4)
     whole = vae().decode(z)
